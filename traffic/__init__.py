@@ -1,0 +1,1 @@
+"""What the hosts send: workloads, transports, the NIC engine, probes and metrics."""

@@ -1,0 +1,82 @@
+"""RoCEv2 frames built by Scapy: the reference that every patched frame must equal.
+
+The only module of `traffic` that imports Scapy, and narrowly: `scapy.all` takes a second and
+touches the machine's interfaces. Building a frame costs about a millisecond, so the NIC engine
+builds each kind once and lets `traffic.template` patch it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scapy.contrib.roce import AETH, BTH, cnp
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from traffic.wire import (
+    IP_TTL,
+    MSN_MASK,
+    PSN_MASK,
+    ROCE_PORT,
+    SYNDROME_ACK,
+    SYNDROME_NAK_SEQUENCE,
+    FlowAddress,
+    Opcode,
+    pad_bytes,
+)
+
+SEND_OPCODES = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
+PROBE_PAYLOAD_BYTES = 16
+
+
+def data_frame(
+    address: FlowAddress,
+    opcode: Opcode,
+    psn: int,
+    payload_bytes: int,
+    ack_request: bool = False,
+) -> bytes:
+    """One packet of a SEND message with a payload of zeros, padded to a multiple of 4."""
+    if opcode not in SEND_OPCODES:
+        raise ValueError(f"{opcode!r} is not a SEND opcode")
+    pad = pad_bytes(payload_bytes)
+    bth = BTH(
+        opcode=int(opcode),
+        padcount=pad,
+        dqpn=address.dest_qp,
+        ackreq=int(ack_request),
+        psn=psn & PSN_MASK,
+    )
+    return bytes(_udp(address) / bth / bytes(payload_bytes + pad))
+
+
+def probe_frame(address: FlowAddress, psn: int, payload_bytes: int = PROBE_PAYLOAD_BYTES) -> bytes:
+    """A latency probe: a small SEND Only that asks for no acknowledgement."""
+    return data_frame(address, Opcode.SEND_ONLY, psn, payload_bytes)
+
+
+def ack_frame(address: FlowAddress, psn: int, msn: int) -> bytes:
+    """A positive acknowledgement up to and including `psn` (AETH syndrome 0)."""
+    return _acknowledge(address, psn, SYNDROME_ACK, msn)
+
+
+def nak_frame(address: FlowAddress, psn: int, msn: int) -> bytes:
+    """A NAK "PSN sequence error" that names the expected `psn` (AETH syndrome 0x60)."""
+    return _acknowledge(address, psn, SYNDROME_NAK_SEQUENCE, msn)
+
+
+def cnp_frame(address: FlowAddress) -> bytes:
+    """A congestion notification packet (annex A17.9.3): BECN set, 16 reserved bytes."""
+    return bytes(_udp(address) / cnp(address.dest_qp))
+
+
+def _acknowledge(address: FlowAddress, psn: int, syndrome: int, msn: int) -> bytes:
+    bth = BTH(opcode=int(Opcode.ACKNOWLEDGE), dqpn=address.dest_qp, psn=psn & PSN_MASK)
+    return bytes(_udp(address) / bth / AETH(syndrome=syndrome, msn=msn & MSN_MASK))
+
+
+def _udp(address: FlowAddress) -> Any:
+    """Ethernet to UDP. IP id 0 is right for a datagram that is never fragmented (RFC 6864)."""
+    ethernet = Ether(src=address.src_mac, dst=address.dst_mac)
+    ip = IP(src=address.src_ip, dst=address.dst_ip, id=0, flags="DF", ttl=IP_TTL, tos=address.tos)
+    return ethernet / ip / UDP(sport=address.sport, dport=ROCE_PORT, chksum=0)

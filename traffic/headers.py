@@ -18,6 +18,7 @@ from traffic.wire import (
     MSN_MASK,
     PSN_MASK,
     ROCE_PORT,
+    SEND_OPCODES,
     SYNDROME_ACK,
     SYNDROME_NAK_SEQUENCE,
     FlowAddress,
@@ -25,7 +26,6 @@ from traffic.wire import (
     pad_bytes,
 )
 
-SEND_OPCODES = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
 PROBE_PAYLOAD_BYTES = 16
 
 

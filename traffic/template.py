@@ -3,8 +3,8 @@
 A `FrameBank` keeps the headers of template frames. `FrameBank.patch` copies them for a batch of
 packets, writes the fields that differ per packet and corrects the ICRC by the linearity of CRC-32:
 crc(x ^ d) = crc(x) ^ L(d), where L of one changed byte depends only on its value and on how far
-from the end of the packet it stands. So there is one table of 256 entries per frame length and
-header position, and a batch costs a dozen NumPy operations whatever its size.
+from the end of the packet it stands. So there is one table of 256 entries per distance, for frames
+of all lengths, and a batch costs a dozen NumPy operations whatever its size.
 
 `FrameBank.derive` makes the templates of any number of flows from one frame of each length the
 same way. `traffic.headers` builds those frames; tests hold every result against it, bit for bit.
@@ -12,14 +12,13 @@ same way. `traffic.headers` builds those frames; tests hold every result against
 
 from __future__ import annotations
 
-import functools
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from traffic import wire
+from traffic.icrc import flips, icrc_of
 
 HEADER_COLUMNS = 64
 """Width of a header row; headers are shorter, the rest is zero."""
@@ -30,12 +29,25 @@ Indices = npt.NDArray[np.intp]
 
 _FIELDS = np.dtype(
     {
-        "names": ["dst_mac", "src_mac", "tos", "checksum", "src_ip", "dst_ip", "sport"]
-        + ["opcode", "qp", "psn", "aeth"],
-        "formats": ["(6,)u1", "(6,)u1", "u1", ">u2", "(4,)u1", "(4,)u1", ">u2"]
-        + ["u1", ">u4", ">u4", ">u4"],
-        "offsets": [wire.AT_DST_MAC, wire.AT_SRC_MAC, wire.AT_TOS, wire.AT_IP_CHECKSUM]
-        + [wire.AT_SRC_IP, wire.AT_DST_IP, wire.AT_SPORT]
+        "names": [
+            "ip_bytes",
+            "udp_bytes",
+            "tos",
+            "checksum",
+            "sport",
+            "opcode",
+            "qp",
+            "psn",
+            "aeth",
+        ],
+        "formats": [">u2", ">u2", "u1", ">u2", ">u2", "u1", ">u4", ">u4", ">u4"],
+        "offsets": [
+            wire.AT_IP_LENGTH,
+            wire.AT_UDP_LENGTH,
+            wire.AT_TOS,
+            wire.AT_IP_CHECKSUM,
+            wire.AT_SPORT,
+        ]
         + [wire.AT_OPCODE, wire.AT_FECN_BECN, wire.AT_ACK_REQUEST, wire.AT_AETH],
         "itemsize": HEADER_COLUMNS,
     }
@@ -46,7 +58,6 @@ _DEST_QP = tuple(range(wire.AT_DEST_QP, wire.AT_DEST_QP + 3))
 _SYNDROME = (wire.AT_SYNDROME,)
 _MSN = tuple(range(wire.AT_MSN, wire.AT_MSN + 3))
 _ADDRESSES = tuple(range(wire.AT_SRC_IP, wire.AT_DST_IP + 4))
-_IP_WORDS = slice(wire.AT_IP, wire.AT_IP + wire.IPV4_BYTES)
 
 
 class FrameBank:
@@ -75,17 +86,11 @@ class FrameBank:
         self._fill(headers, np.array(lengths, np.intp), sizes, np.array(icrc, np.uint32))
 
     def _fill(self, headers: Bytes, header_bytes: Indices, sizes: Indices, icrc: Words) -> None:
-        self.headers, self.header_bytes, self.frame_bytes, self.icrc = (
-            headers,
-            header_bytes,
-            sizes,
-            icrc,
-        )
+        self.headers, self.icrc = headers, icrc
+        self.header_bytes, self.frame_bytes = header_bytes, sizes
         self.body_bytes = sizes - header_bytes - wire.ICRC_BYTES
-        distinct, group = np.unique(sizes, return_inverse=True)
-        tables = [_tables(int(size)) for size in distinct]
-        self._tables = np.concatenate(tables) if tables else np.zeros(0, np.uint32)
-        self._table_start = group.astype(np.intp) * (HEADER_COLUMNS * 256)
+        self._last = sizes - wire.ICRC_BYTES - 1
+        self._flips = flips(int(sizes.max(initial=0)))
         self._columns = np.ascontiguousarray(headers.T)
         self._has_aeth = header_bytes == wire.ACK_HEADER_BYTES
 
@@ -93,20 +98,29 @@ class FrameBank:
         return len(self.headers)
 
     @classmethod
-    def derive(cls, bases: Sequence[bytes], flows: Sequence[wire.FlowAddress]) -> FrameBank:
-        """Templates of every flow from base frames of any flow, without building them.
+    def derive(
+        cls,
+        bases: Sequence[bytes],
+        flows: Sequence[wire.FlowAddress],
+        pairs: Sequence[tuple[int, int]] | None = None,
+    ) -> FrameBank:
+        """Templates of many flows from base frames of any flow, without building them.
 
-        Returns:
-            A bank whose template ``i * len(bases) + j`` is ``bases[j]`` readdressed to ``flows[i]``.
+        Args:
+            bases: one frame of each kind and length.
+            flows: whose addresses, port, queue pair and DSCP to give them.
+            pairs: (number of the base, number of the flow) of each template. When None, every
+                base for every flow: template ``i * len(bases) + j`` is base j of flow i.
         """
         base = cls(bases)
-        index = np.tile(np.arange(len(bases)), len(flows))
-        headers = base.headers[index]
-        _readdress(headers, flows, len(bases))
-        positions = _ADDRESSES + _SPORT + _DEST_QP
-        icrc = base._corrected(headers, index, positions)
+        if pairs is None:
+            pairs = [(j, i) for i in range(len(flows)) for j in range(len(bases))]
+        of_base, of_flow = np.array(pairs, np.intp).reshape(-1, 2).T
+        headers = base.headers[of_base]
+        _readdress(headers, flows, of_flow)
+        icrc = base._corrected(headers, of_base, _ADDRESSES + _SPORT + _DEST_QP)
         bank = cls.__new__(cls)
-        bank._fill(headers, base.header_bytes[index], base.frame_bytes[index], icrc)
+        bank._fill(headers, base.header_bytes[of_base], base.frame_bytes[of_base], icrc)
         return bank
 
     def patch(
@@ -173,11 +187,11 @@ class FrameBank:
 
     def _corrected(self, headers: Bytes, index: Indices, positions: tuple[int, ...]) -> Words:
         """ICRC of patched headers that differ from their templates at these positions only."""
-        at = np.array(positions)
-        change = headers.T[at] ^ self._columns[at[:, None], index]
-        entry = change + (at[:, None] * 256 + self._table_start[index])
-        flips = self._tables.take(entry)
-        corrected: Words = np.bitwise_xor.reduce(flips, axis=0) ^ self.icrc[index]
+        at = np.array(positions)[:, None]
+        change = headers.T[at[:, 0]] ^ self._columns[at, index]
+        distance = self._last[index] - at
+        flipped = self._flips.take(distance * 256 + change)
+        corrected: Words = np.bitwise_xor.reduce(flipped, axis=0) ^ self.icrc[index]
         return corrected
 
     def frame(self, template: int) -> bytes:
@@ -196,12 +210,20 @@ def derive(base: bytes, flow: wire.FlowAddress) -> bytes:
     return FrameBank.derive([base], [flow]).frame(0)
 
 
-def icrc_of(frame: bytes) -> int:
-    """The ICRC that a frame should carry (IBTA annex A17.3), as a number."""
-    packet = bytearray(frame[: -wire.ICRC_BYTES])
-    for position in wire.ICRC_MASKED:
-        packet[position] = 0xFF
-    return zlib.crc32(packet[wire.AT_IP :], zlib.crc32(b"\xff" * 8))
+def resized(base: bytes, payload_bytes: int) -> bytes:
+    """A SEND frame with another length of payload: lengths, pad count, checksum and ICRC anew."""
+    if base[wire.AT_OPCODE] not in wire.SEND_OPCODES:
+        raise ValueError(f"a frame of opcode {base[wire.AT_OPCODE]:#04x} has no payload to resize")
+    pad = wire.pad_bytes(payload_bytes)
+    body = bytes(payload_bytes + pad)
+    ip_bytes = wire.IP_OVERHEAD_BYTES + len(body)
+    row = np.frombuffer(base[: wire.HEADER_BYTES].ljust(HEADER_COLUMNS), np.uint8).copy()
+    row[wire.AT_BTH_FLAGS] = row[wire.AT_BTH_FLAGS] & 0xCF | pad << 4
+    row.view(_FIELDS)["ip_bytes"] = ip_bytes
+    row.view(_FIELDS)["udp_bytes"] = ip_bytes - wire.IPV4_BYTES
+    _renew_checksum(row.reshape(1, -1))
+    packet = row[: wire.HEADER_BYTES].tobytes() + body
+    return packet + icrc_of(packet).to_bytes(wire.ICRC_BYTES, "little")
 
 
 def _joined(high: npt.ArrayLike, shift: int, low: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -227,78 +249,45 @@ def _check(frame: bytes) -> None:
         raise ValueError("not a packet to UDP port 4791")
     if any(frame[_header_bytes(frame) : -wire.ICRC_BYTES]):
         raise ValueError("the body of a template must be zeros")
-    if icrc_of(frame) != int.from_bytes(frame[-wire.ICRC_BYTES :], "little"):
+    if icrc_of(frame[: -wire.ICRC_BYTES]) != int.from_bytes(frame[-wire.ICRC_BYTES :], "little"):
         raise ValueError("the ICRC of a template must be valid")
 
 
-def _readdress(headers: Bytes, flows: Sequence[wire.FlowAddress], repeat: int) -> None:
-    """Write each flow's addresses into its `repeat` consecutive header rows."""
+def _readdress(headers: Bytes, flows: Sequence[wire.FlowAddress], of_flow: Indices) -> None:
+    """Write into each header row the addresses of the flow that it belongs to."""
     fields = headers.view(_FIELDS)[:, 0]
-
-    def column(values: Iterable[object], kind: str = "u4") -> npt.NDArray[np.uint32]:
-        return np.repeat(np.array(list(values), kind), repeat, axis=0)
-
-    fields["src_mac"] = column((_mac(flow.src_mac) for flow in flows), "u1").reshape(-1, 6)
-    fields["dst_mac"] = column((_mac(flow.dst_mac) for flow in flows), "u1").reshape(-1, 6)
-    fields["src_ip"] = column((_ip(flow.src_ip) for flow in flows), "u1").reshape(-1, 4)
-    fields["dst_ip"] = column((_ip(flow.dst_ip) for flow in flows), "u1").reshape(-1, 4)
-    fields["tos"] = column(flow.tos for flow in flows)
-    fields["sport"] = column(flow.sport for flow in flows)
-    fields["qp"] = fields["qp"] & 0xFF000000 | column(flow.dest_qp for flow in flows)
-    fields["checksum"] = 0
-    fields["checksum"] = _ip_checksum(headers)
+    octets = np.array([_octets(flow) for flow in flows], np.uint8).reshape(-1, 20)[of_flow]
+    numbers = np.array([(flow.tos, flow.sport, flow.dest_qp) for flow in flows], np.uint32)
+    numbers = numbers.reshape(-1, 3)[of_flow]
+    headers[:, wire.AT_DST_MAC : wire.AT_ETHERTYPE] = octets[:, :12]
+    headers[:, wire.AT_SRC_IP : wire.AT_UDP] = octets[:, 12:]
+    fields["tos"], fields["sport"] = numbers[:, 0], numbers[:, 1]
+    fields["qp"] = _joined(fields["qp"] >> 24, 24, numbers[:, 2])
+    _renew_checksum(headers)
 
 
-def _ip_checksum(headers: Bytes) -> Words:
-    """RFC 791 header checksum of rows whose checksum field is 0."""
-    words = np.ascontiguousarray(headers[:, _IP_WORDS]).view(">u2")
-    total = words.sum(axis=1, dtype=np.uint32)
-    for _ in range(2):
-        total = (total & 0xFFFF) + (total >> 16)
-    checksum: Words = ~total & 0xFFFF
-    return checksum
+def _octets(flow: wire.FlowAddress) -> list[int]:
+    """MAC and IPv4 addresses in the order of the wire."""
+    ends = _mac(flow.dst_mac) + _mac(flow.src_mac) + _ip(flow.src_ip) + _ip(flow.dst_ip)
+    if len(ends) != 20 or max(ends) > 0xFF:
+        raise ValueError(f"{flow} has an address that is not a MAC or an IPv4 address")
+    return ends
 
 
-@functools.cache
 def _mac(text: str) -> list[int]:
-    return list(bytes.fromhex(text.replace(":", "")))
+    return [int(part, 16) for part in text.split(":")]
 
 
-@functools.cache
 def _ip(text: str) -> list[int]:
     return [int(part) for part in text.split(".")]
 
 
-@functools.cache
-def _byte_table() -> Words:
-    """CRC-32 (IEEE 802.3) of each byte value, from register 0 and without final inversion."""
-    zero = zlib.crc32(b"\0")
-    return np.array([zlib.crc32(bytes([value])) ^ zero for value in range(256)], np.uint32)
-
-
-@functools.cache
-def _tables(frame_bytes: int) -> Words:
-    """L for each header position and byte value of frames of this length, uint32[64 * 256].
-
-    Positions that the ICRC masks or does not cover stay zero; so do those beyond the packet.
-    """
-    end = frame_bytes - wire.ICRC_BYTES
-    last = min(HEADER_COLUMNS, end) - 1
-    tables = np.zeros((HEADER_COLUMNS, 256), np.uint32)
-    step = _byte_table()
-    row = _distant(end - 1 - last)
-    for position in range(last, wire.AT_IP - 1, -1):
-        if position not in wire.ICRC_MASKED:
-            tables[position] = row
-        row = step[row & 0xFF] ^ (row >> 8)
-    return tables.reshape(-1)
-
-
-def _distant(zeros: int) -> Words:
-    """L of each byte value followed by this many unchanged bytes."""
-    still = zlib.crc32(bytes(zeros + 1))
-    row = np.zeros(256, np.uint32)
-    for bit in range(8):
-        flip = zlib.crc32(bytes([1 << bit]) + bytes(zeros)) ^ still
-        row[1 << bit : 2 << bit] = row[: 1 << bit] ^ np.uint32(flip)
-    return row
+def _renew_checksum(headers: Bytes) -> None:
+    """Set the IPv4 header checksum of each row (RFC 791)."""
+    fields = headers.view(_FIELDS)[:, 0]
+    fields["checksum"] = 0
+    words = np.ascontiguousarray(headers[:, wire.AT_IP : wire.AT_UDP]).view(">u2")
+    total = words.sum(axis=1, dtype=np.uint32)
+    for _ in range(2):
+        total = (total & 0xFFFF) + (total >> 16)
+    fields["checksum"] = ~total & 0xFFFF

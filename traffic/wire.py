@@ -59,6 +59,7 @@ AT_DST_IP = AT_IP + 16
 AT_UDP = AT_IP + IPV4_BYTES
 AT_SPORT = AT_UDP
 AT_DPORT = AT_UDP + 2
+AT_UDP_LENGTH = AT_UDP + 4
 AT_UDP_CHECKSUM = AT_UDP + 6
 AT_BTH = AT_UDP + UDP_BYTES
 AT_OPCODE = AT_BTH
@@ -92,6 +93,9 @@ class Opcode(IntEnum):
     SEND_ONLY = 0x04
     ACKNOWLEDGE = 0x11
     CNP = 0x81
+
+
+SEND_OPCODES = (Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY)
 
 
 @dataclass(frozen=True, slots=True)

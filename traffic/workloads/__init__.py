@@ -1,0 +1,1 @@
+"""Workloads as tasks with dependencies: training, inference, background. Pure and seeded."""

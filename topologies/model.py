@@ -134,17 +134,17 @@ class Fabric:
             grouped[port.node].append(port)
         return {name: tuple(ports) for name, ports in grouped.items()}
 
-    @property
+    @cached_property
     def hosts(self) -> tuple[Node, ...]:
         """All hosts."""
         return tuple(node for node in self.nodes if node.role is Role.HOST)
 
-    @property
+    @cached_property
     def switches(self) -> tuple[Node, ...]:
         """All leaves and spines, of all planes."""
         return tuple(node for node in self.nodes if node.is_switch)
 
-    @property
+    @cached_property
     def planes(self) -> tuple[int, ...]:
         """Numbers of the planes, ascending."""
         return tuple(sorted({link.plane for link in self.links}))

@@ -14,7 +14,8 @@ default makes the key required; with ``default=None`` the result may be None.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -40,6 +41,15 @@ def join(path: str, key: str | int) -> str:
     if isinstance(key, int):
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key
+
+
+@contextmanager
+def placed(path: str) -> Iterator[None]:
+    """Put a `SpecError` of what is built inside, which knows fields only, below a key path."""
+    try:
+        yield
+    except SpecError as error:
+        raise error.under(path) from None
 
 
 def as_integer(

@@ -1,0 +1,168 @@
+"""Rules for switch ports and buffers, and which rule each port and traffic class ends up with.
+
+A rule names ports by a selector: ``switches`` (all switch ports), ``hosts`` (all host ports),
+``all``, an interface name (``leaf1-eth3``), a node's name (``leaf1``: all its ports) or a glob
+over interface names (``spine*-eth1``). Where several rules fit a port and class, the last one
+counts, so a user's rules follow a profile's.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from topologies.errors import SpecError, UnknownNameError
+from topologies.model import Fabric, Port
+
+CLASSES = 8
+"""Traffic classes, 0 to 7, as the eight priorities of IEEE 802.1Q."""
+DEFAULT_ALPHA = 1.0
+"""Share of the free buffer that one queue may take, where no rule says otherwise."""
+MAX_WEIGHT = 1_000
+MAX_LISTED = 64
+
+
+@dataclass(frozen=True)
+class EcnRule:
+    """Marking of one class: never up to Kmin, rising to Pmax at Kmax, always above Kmax.
+
+    Kmin = Kmax with Pmax 1 is a step, as DCTCP has it (RFC 8257); the ramp is that of DCQCN
+    (Zhu et al., SIGCOMM 2015).
+
+    Attributes:
+        tc: traffic class, 0-7.
+        kmin_bytes: queue length from which on packets are marked, bytes.
+        kmax_bytes: queue length above which every packet is marked, bytes.
+        pmax: marking probability at Kmax, above 0 and at most 1.
+        ports: selector of ports.
+    """
+
+    tc: int
+    kmin_bytes: int
+    kmax_bytes: int
+    pmax: float
+    ports: str = "switches"
+
+    def __post_init__(self) -> None:
+        _check_class(self.tc)
+        _check_range("kmin_bytes", self.kmin_bytes, 0, None)
+        if self.kmax_bytes < self.kmin_bytes:
+            rule = f"must not be below kmin_bytes, {self.kmin_bytes}"
+            raise SpecError("kmax_bytes", self.kmax_bytes, rule)
+        if not 0 < self.pmax <= 1:
+            raise SpecError("pmax", self.pmax, "must be above 0 and at most 1", "write e.g. 0.2")
+
+
+@dataclass(frozen=True)
+class ClassRule:
+    """Service of one class at a port: lower priority numbers first, weights among equals.
+
+    Attributes:
+        tc: traffic class, 0-7.
+        priority: 0 is served first.
+        weight: share among the classes of the same priority.
+        ports: selector of ports.
+    """
+
+    tc: int
+    priority: int
+    weight: int
+    ports: str = "switches"
+
+    def __post_init__(self) -> None:
+        _check_class(self.tc)
+        _check_range("priority", self.priority, 0, CLASSES - 1)
+        _check_range("weight", self.weight, 1, MAX_WEIGHT)
+
+
+@dataclass(frozen=True)
+class BufferRule:
+    """Dynamic threshold of one class: a queue may grow to alpha times the free shared buffer.
+
+    Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches",
+    IEEE/ACM Transactions on Networking 6(2), 1998.
+
+    Attributes:
+        tc: traffic class, 0-7.
+        alpha: the factor, above 0; it may exceed 1.
+    """
+
+    tc: int
+    alpha: float
+
+    def __post_init__(self) -> None:
+        _check_class(self.tc)
+        if not 0 < self.alpha < float("inf"):
+            raise SpecError(
+                "alpha", self.alpha, "must be a finite number above 0", "write e.g. 1/8"
+            )
+
+
+def _check_class(tc: int) -> None:
+    _check_range("tc", tc, 0, CLASSES - 1)
+
+
+def _check_range(name: str, value: int, minimum: int, maximum: int | None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SpecError(name, value, "must be a whole number")
+    if value < minimum or (maximum is not None and value > maximum):
+        bounds = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
+        raise SpecError(name, value, f"must be {bounds}")
+
+
+PortRule = TypeVar("PortRule", EcnRule, ClassRule)
+
+
+def resolve(
+    rules: Sequence[PortRule], fabric: Fabric, path: str = "rules"
+) -> dict[int, dict[int, PortRule]]:
+    """The rule of every port index and class that has one; the last fitting rule counts.
+
+    Raises:
+        UnknownNameError: a selector fits no port; ``path[i].ports`` says which rule.
+    """
+    result: dict[int, dict[int, PortRule]] = {}
+    for position, rule in enumerate(rules):
+        for port in select_ports(fabric, rule.ports, f"{path}[{position}].ports"):
+            result.setdefault(port.index, {})[rule.tc] = rule
+    return result
+
+
+def resolve_alphas(
+    rules: Iterable[BufferRule], default: float = DEFAULT_ALPHA
+) -> tuple[float, ...]:
+    """Alpha of each of the eight classes; the last rule of a class counts."""
+    alphas = [default] * CLASSES
+    for rule in rules:
+        alphas[rule.tc] = rule.alpha
+    return tuple(alphas)
+
+
+def select_ports(fabric: Fabric, selector: str, path: str = "ports") -> list[Port]:
+    """The ports that a selector names, by index; `UnknownNameError` when there are none."""
+    chosen = [port for port in fabric.ports if _fits(fabric, port, selector)]
+    if not chosen:
+        raise UnknownNameError(path, "port", selector, _known_ports(fabric))
+    return chosen
+
+
+def _fits(fabric: Fabric, port: Port, selector: str) -> bool:
+    groups: Mapping[str, bool] = {
+        "all": True,
+        "switches": fabric.by_name[port.node].is_switch,
+        "hosts": not fabric.by_name[port.node].is_switch,
+    }
+    if selector in groups:
+        return groups[selector]
+    return selector == port.node or fnmatch.fnmatchcase(port.name, selector)
+
+
+def _known_ports(fabric: Fabric) -> list[str]:
+    """The selectors and all port names; as one range per node where there are too many."""
+    names = [port.name for port in fabric.ports]
+    if len(names) > MAX_LISTED:
+        names = [f"{n.name}-eth1..{len(fabric.ports_of[n.name])}" for n in fabric.switches]
+        names.append(f"h1-eth1..h{len(fabric.hosts)}-eth{len(fabric.planes)}")
+    return ["all", "switches", "hosts", *names]

@@ -27,28 +27,22 @@ Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint32]
 Indices = npt.NDArray[np.intp]
 
+_PLACES = {
+    "tos": ("u1", wire.AT_TOS),
+    "ip_bytes": (">u2", wire.AT_IP_LENGTH),
+    "checksum": (">u2", wire.AT_IP_CHECKSUM),
+    "sport": (">u2", wire.AT_SPORT),
+    "udp_bytes": (">u2", wire.AT_UDP_LENGTH),
+    "opcode": ("u1", wire.AT_OPCODE),
+    "qp": (">u4", wire.AT_FECN_BECN),
+    "psn": (">u4", wire.AT_ACK_REQUEST),
+    "aeth": (">u4", wire.AT_AETH),
+}
 _FIELDS = np.dtype(
     {
-        "names": [
-            "ip_bytes",
-            "udp_bytes",
-            "tos",
-            "checksum",
-            "sport",
-            "opcode",
-            "qp",
-            "psn",
-            "aeth",
-        ],
-        "formats": [">u2", ">u2", "u1", ">u2", ">u2", "u1", ">u4", ">u4", ">u4"],
-        "offsets": [
-            wire.AT_IP_LENGTH,
-            wire.AT_UDP_LENGTH,
-            wire.AT_TOS,
-            wire.AT_IP_CHECKSUM,
-            wire.AT_SPORT,
-        ]
-        + [wire.AT_OPCODE, wire.AT_FECN_BECN, wire.AT_ACK_REQUEST, wire.AT_AETH],
+        "names": list(_PLACES),
+        "formats": [kind for kind, _ in _PLACES.values()],
+        "offsets": [offset for _, offset in _PLACES.values()],
         "itemsize": HEADER_COLUMNS,
     }
 )

@@ -1,0 +1,1 @@
+"""Readers of public request traces in their original form."""

@@ -1,0 +1,1 @@
+"""Clocks: model time over the host's clock (live), dilated."""

@@ -1,0 +1,366 @@
+/* The data plane's fast path: three classifier programs that share their maps.
+ *
+ *   mmu_egress   clsact egress of every port: classify, admit or drop, mark CE, count in
+ *   wire_out     clsact ingress of the peer: the frame has left the queue, count out
+ *   nic_receive  the same on a host, and RoCEv2 frames go to the NIC's ring instead of the stack
+ *
+ * A filter's classid tells a program its port (1..MAX_PORTS), so one load serves all ports.
+ * Both ends of a veth pair are in one kernel: in - out is the exact occupancy of a queue.
+ * Sizes are bytes of the Ethernet frame without FCS; rates count 24 bytes more on the wire.
+ * The structures are mirrored in emulator/dataplane/layout.py; a test compares them.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/pkt_cls.h>
+#include <linux/udp.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define MAX_PORTS 4096
+#define MAX_SWITCHES 512
+#define CLASSES 8
+#define GAP_BUCKETS 16
+#define WIRE_OVERHEAD 24
+#define ROCE_PORT 4791
+#define HTB_MAJOR 0x10000
+#define HTB_FIRST_LEAF 0x10
+#define FLAG_SWITCH 1
+#define ALPHA_SHIFT 8
+#define ECN_MASK 3
+#define ECN_CE 3
+
+struct class_config {
+	__u32 kmin;  /* bytes; marking starts above */
+	__u32 kmax;  /* bytes; every packet is marked above; 0 = marking off */
+	__u32 pmax;  /* probability at kmax, in 1/65536 */
+	__u32 alpha; /* dynamic threshold, in 1/256 of the free shared buffer */
+};
+
+struct port_config {
+	__u32 flags;
+	__u32 switch_id;
+	__u32 peer;
+	__u32 seed;              /* of the marking lottery */
+	__u64 ns_per_kib;        /* time of 1024 bytes on the wire, ns */
+	struct class_config classes[CLASSES];
+};
+
+struct class_state {
+	__u64 in_packets, in_bytes;
+	__u64 out_packets, out_bytes;
+	__u64 drop_packets, drop_bytes;
+	__u64 mark_packets;
+	__u64 peak_bytes;
+};
+
+struct port_state {
+	struct class_state classes[CLASSES];
+	__u64 last_out_ns, last_out_wire_bytes;
+	__u64 run;               /* departures since the queue was last empty */
+	__u64 busy_ns, busy_wire_bytes, busy_gaps;
+	__u64 overruns;          /* frames that found the NIC's ring full */
+	__u64 received_packets;  /* frames that the NIC took */
+	__u64 late_gaps[GAP_BUCKETS]; /* by log2 of the lateness in us */
+};
+
+struct switch_state {
+	__u64 buffer_bytes;
+	__u64 in_bytes, out_bytes;
+	__u64 peak_bytes;
+};
+
+struct nic_record {
+	__u64 time_ns;
+	__u32 psn;
+	__u32 dest_qp;
+	__u32 aeth;
+	__u32 src_ip;
+	__u16 port;
+	__u16 length;
+	__u16 udp_source;
+	__u8 opcode;
+	__u8 tos;
+	__u8 ack_request;
+	__u8 becn;
+	__u8 pad[14];
+	__u64 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_PORTS);
+	__type(key, __u32);
+	__type(value, struct port_config);
+} port_configs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_PORTS);
+	__type(key, __u32);
+	__type(value, struct port_state);
+} port_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_SWITCHES);
+	__type(key, __u32);
+	__type(value, struct switch_state);
+} switch_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 * 1024 * 1024);
+} nic_ring SEC(".maps");
+
+static __always_inline struct iphdr *ipv4_of(struct __sk_buff *skb)
+{
+	struct ethhdr *eth;
+	struct iphdr *ip;
+
+	if (bpf_skb_pull_data(skb, sizeof(*eth) + sizeof(*ip)))
+		return NULL;
+	eth = (void *)(long)skb->data;
+	ip = (void *)(eth + 1);
+	if ((void *)(ip + 1) > (void *)(long)skb->data_end)
+		return NULL;
+	return eth->h_proto == bpf_htons(ETH_P_IP) ? ip : NULL;
+}
+
+/* A lottery that depends on the seed and the packet's number only, so that a run repeats. */
+static __always_inline __u32 lottery(__u32 seed, __u64 number)
+{
+	__u32 x = seed ^ ((__u32)number * 0x9e3779b1);
+
+	x ^= x >> 16;
+	x *= 0x7feb352d;
+	x ^= x >> 15;
+	x *= 0x846ca68b;
+	x ^= x >> 16;
+	return x & 0xffff;
+}
+
+static __always_inline int wins_mark(struct port_config *port, struct class_config *cls,
+				     __u64 queue, __u64 number)
+{
+	__u64 chance;
+
+	if (!cls->kmax || queue <= cls->kmin)
+		return 0;
+	if (queue > cls->kmax)
+		return 1;
+	chance = (queue - cls->kmin) * cls->pmax / (cls->kmax - cls->kmin);
+	return lottery(port->seed, number) < chance;
+}
+
+static __always_inline int admits(struct switch_state *sw, struct class_config *cls,
+				  __u64 queue, __u64 length)
+{
+	__u64 used = sw->in_bytes - sw->out_bytes;
+	__u64 total = sw->buffer_bytes;
+
+	if (used + length > total)
+		return 0;
+	return queue < (((total - used) * cls->alpha) >> ALPHA_SHIFT);
+}
+
+SEC("tc")
+int mmu_egress(struct __sk_buff *skb)
+{
+	__u32 port = skb->tc_classid, tc = 0, length = skb->len;
+	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
+	struct port_state *state = bpf_map_lookup_elem(&port_states, &port);
+	struct switch_state *sw = NULL;
+	struct class_config *cls;
+	struct class_state *counts;
+	struct iphdr *ip;
+	__u64 queue;
+
+	if (!config || !state)
+		return TC_ACT_SHOT;
+	ip = ipv4_of(skb);
+	if (ip)
+		tc = ip->tos >> 5;
+	cls = &config->classes[tc & 7];
+	counts = &state->classes[tc & 7];
+	queue = counts->in_bytes - counts->out_bytes;
+	if (config->flags & FLAG_SWITCH) {
+		sw = bpf_map_lookup_elem(&switch_states, &config->switch_id);
+		if (!sw)
+			return TC_ACT_SHOT;
+		if (!admits(sw, cls, queue, length)) {
+			__sync_fetch_and_add(&counts->drop_packets, 1);
+			__sync_fetch_and_add(&counts->drop_bytes, length);
+			return TC_ACT_SHOT;
+		}
+		__sync_fetch_and_add(&sw->in_bytes, length);
+		if (sw->in_bytes - sw->out_bytes > sw->peak_bytes)
+			sw->peak_bytes = sw->in_bytes - sw->out_bytes;
+	}
+	if (ip && (ip->tos & ECN_MASK) && wins_mark(config, cls, queue, counts->in_packets)) {
+		if ((ip->tos & ECN_MASK) != ECN_CE)
+			bpf_skb_ecn_set_ce(skb);
+		__sync_fetch_and_add(&counts->mark_packets, 1);
+	}
+	__sync_fetch_and_add(&counts->in_packets, 1);
+	__sync_fetch_and_add(&counts->in_bytes, length);
+	if (queue + length > counts->peak_bytes)
+		counts->peak_bytes = queue + length;
+	skb->priority = HTB_MAJOR + HTB_FIRST_LEAF + (tc & 7);
+	return TC_ACT_OK;
+}
+
+static __always_inline __u64 queued(struct port_state *state)
+{
+	__u64 packets = 0;
+
+#pragma unroll
+	for (int i = 0; i < CLASSES; i++)
+		packets += state->classes[i].in_packets - state->classes[i].out_packets;
+	return packets;
+}
+
+static __always_inline void count_gap(struct port_state *state, __u64 gap, __u64 ideal)
+{
+	__u64 late_us = gap > ideal ? (gap - ideal) / 1000 : 0;
+	__u32 bucket = 0;
+
+#pragma unroll
+	for (int i = 0; i < GAP_BUCKETS - 1; i++)
+		if (late_us >> i)
+			bucket = i + 1;
+	__sync_fetch_and_add(&state->late_gaps[bucket & (GAP_BUCKETS - 1)], 1);
+}
+
+/* Departures of a busy period after its second one are spaced by the shaper alone. */
+static __always_inline void measure_rate(struct port_config *config, struct port_state *state,
+					 __u64 now, __u64 wire_bytes)
+{
+	__u64 gap = now - state->last_out_ns;
+
+	if (state->run >= 2) {
+		__sync_fetch_and_add(&state->busy_ns, gap);
+		__sync_fetch_and_add(&state->busy_wire_bytes, state->last_out_wire_bytes);
+		__sync_fetch_and_add(&state->busy_gaps, 1);
+		count_gap(state, gap, state->last_out_wire_bytes * config->ns_per_kib >> 10);
+	}
+	state->last_out_ns = now;
+	state->last_out_wire_bytes = wire_bytes;
+	state->run = queued(state) ? state->run + 1 : 0;
+}
+
+static __always_inline void count_out(struct __sk_buff *skb, __u32 sender, __u32 tc, __u64 now)
+{
+	struct port_config *config = bpf_map_lookup_elem(&port_configs, &sender);
+	struct port_state *state = bpf_map_lookup_elem(&port_states, &sender);
+	struct switch_state *sw;
+	__u32 length = skb->len;
+
+	if (!config || !state)
+		return;
+	__sync_fetch_and_add(&state->classes[tc & 7].out_packets, 1);
+	__sync_fetch_and_add(&state->classes[tc & 7].out_bytes, length);
+	if (config->flags & FLAG_SWITCH) {
+		sw = bpf_map_lookup_elem(&switch_states, &config->switch_id);
+		if (sw)
+			__sync_fetch_and_add(&sw->out_bytes, length);
+	}
+	measure_rate(config, state, now, length + WIRE_OVERHEAD);
+}
+
+SEC("tc")
+int wire_out(struct __sk_buff *skb)
+{
+	__u32 port = skb->tc_classid;
+	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
+	struct iphdr *ip = ipv4_of(skb);
+
+	if (!config)
+		return TC_ACT_SHOT;
+	count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, bpf_ktime_get_ns());
+	return TC_ACT_OK;
+}
+
+struct bth {
+	__u8 opcode;
+	__u8 flags;
+	__be16 pkey;
+	__be32 dest_qp; /* FECN, BECN and 6 reserved bits above it */
+	__be32 psn;     /* AckReq and 7 reserved bits above it */
+};
+
+struct roce_frame {
+	struct ethhdr eth;
+	struct iphdr ip;
+	struct udphdr udp;
+	struct bth bth;
+	__be32 aeth; /* ACK only; payload otherwise; every frame has at least an ICRC here */
+} __attribute__((packed));
+
+static __always_inline void fill(struct nic_record *record, struct roce_frame *frame,
+				 __u32 port, __u32 length, __u64 now)
+{
+	__u32 qp = bpf_ntohl(frame->bth.dest_qp), psn = bpf_ntohl(frame->bth.psn);
+
+	record->time_ns = now;
+	record->psn = psn & 0xffffff;
+	record->dest_qp = qp & 0xffffff;
+	record->aeth = bpf_ntohl(frame->aeth);
+	record->src_ip = bpf_ntohl(frame->ip.saddr);
+	record->port = port;
+	record->length = length;
+	record->udp_source = bpf_ntohs(frame->udp.source);
+	record->opcode = frame->bth.opcode;
+	record->tos = frame->ip.tos;
+	record->ack_request = psn >> 31;
+	record->becn = (qp >> 30) & 1;
+}
+
+static __always_inline struct roce_frame *roce_of(struct __sk_buff *skb)
+{
+	struct roce_frame *frame;
+
+	if (bpf_skb_pull_data(skb, sizeof(*frame)))
+		return NULL;
+	frame = (void *)(long)skb->data;
+	if ((void *)(frame + 1) > (void *)(long)skb->data_end)
+		return NULL;
+	if (frame->ip.ihl != 5 || frame->ip.protocol != IPPROTO_UDP ||
+	    frame->udp.dest != bpf_htons(ROCE_PORT))
+		return NULL;
+	return frame;
+}
+
+SEC("tc")
+int nic_receive(struct __sk_buff *skb)
+{
+	__u32 port = skb->tc_classid;
+	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
+	struct port_state *state = bpf_map_lookup_elem(&port_states, &port);
+	struct iphdr *ip = ipv4_of(skb);
+	__u64 now = bpf_ktime_get_ns();
+	struct nic_record *record;
+	struct roce_frame *frame;
+
+	if (!config || !state)
+		return TC_ACT_SHOT;
+	count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now);
+	frame = ip ? roce_of(skb) : NULL;
+	if (!frame)
+		return TC_ACT_OK;
+	record = bpf_ringbuf_reserve(&nic_ring, sizeof(*record), 0);
+	if (!record) {
+		__sync_fetch_and_add(&state->overruns, 1);
+		return TC_ACT_SHOT;
+	}
+	fill(record, frame, port, skb->len, now);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	__sync_fetch_and_add(&state->received_packets, 1);
+	return TC_ACT_SHOT;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,86 @@
+"""NumPy dtypes of the structures in bpf/mmu.bpf.c; a test holds the two against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+MAX_PORTS = 4096
+MAX_SWITCHES = 512
+CLASSES = 8
+GAP_BUCKETS = 16
+FLAG_SWITCH = 1
+ALPHA_ONE = 256
+PROBABILITY_ONE = 65536
+RECORD_STRIDE = 64
+
+CLASS_CONFIG = np.dtype(
+    [("kmin", "<u4"), ("kmax", "<u4"), ("pmax", "<u4"), ("alpha", "<u4")], align=True
+)
+PORT_CONFIG = np.dtype(
+    [
+        ("flags", "<u4"),
+        ("switch_id", "<u4"),
+        ("peer", "<u4"),
+        ("seed", "<u4"),
+        ("ns_per_kib", "<u8"),
+        ("classes", CLASS_CONFIG, (CLASSES,)),
+    ],
+    align=True,
+)
+CLASS_STATE = np.dtype(
+    [
+        ("in_packets", "<u8"),
+        ("in_bytes", "<u8"),
+        ("out_packets", "<u8"),
+        ("out_bytes", "<u8"),
+        ("drop_packets", "<u8"),
+        ("drop_bytes", "<u8"),
+        ("mark_packets", "<u8"),
+        ("peak_bytes", "<u8"),
+    ],
+    align=True,
+)
+PORT_STATE = np.dtype(
+    [
+        ("classes", CLASS_STATE, (CLASSES,)),
+        ("last_out_ns", "<u8"),
+        ("last_out_wire_bytes", "<u8"),
+        ("run", "<u8"),
+        ("busy_ns", "<u8"),
+        ("busy_wire_bytes", "<u8"),
+        ("busy_gaps", "<u8"),
+        ("overruns", "<u8"),
+        ("received_packets", "<u8"),
+        ("late_gaps", "<u8", (GAP_BUCKETS,)),
+    ],
+    align=True,
+)
+SWITCH_STATE = np.dtype(
+    [
+        ("buffer_bytes", "<u8"),
+        ("in_bytes", "<u8"),
+        ("out_bytes", "<u8"),
+        ("peak_bytes", "<u8"),
+    ],
+    align=True,
+)
+NIC_RECORD = np.dtype(
+    [
+        ("time_ns", "<u8"),
+        ("psn", "<u4"),
+        ("dest_qp", "<u4"),
+        ("aeth", "<u4"),
+        ("src_ip", "<u4"),
+        ("port", "<u2"),
+        ("length", "<u2"),
+        ("udp_source", "<u2"),
+        ("opcode", "u1"),
+        ("tos", "u1"),
+        ("ack_request", "u1"),
+        ("becn", "u1"),
+        ("pad", "u1", (14,)),
+        ("reserved", "<u8"),
+    ],
+    align=True,
+)
+RING_RECORD = np.dtype([("header", "<u4"), ("page", "<u4"), ("record", NIC_RECORD)])

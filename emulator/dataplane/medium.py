@@ -1,0 +1,138 @@
+"""The kernel as the NIC engine's medium: packet sockets out, the eBPF ring in."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.clock.live import LiveClock
+from emulator.dataplane.plane import DataPlane
+from emulator.kernel import netns
+from topologies.model import Port
+
+_SO_SNDBUFFORCE = 32
+_SEND_BUFFER_BYTES = 256 << 20
+_BATCH = 8192
+_MAX_BODY_BYTES = 16 * 1024
+_ICRC_BYTES = 4
+_PARTS = 3
+_HEADER_COLUMNS = 64
+
+_IOVEC = np.dtype([("base", "<u8"), ("length", "<u8")])
+_MMSGHDR = np.dtype(
+    [
+        ("name", "<u8"), ("name_length", "<u4"), ("pad", "<u4"), ("iov", "<u8"), ("parts", "<u8"),
+        ("control", "<u8"), ("control_length", "<u8"), ("flags", "<i4"), ("pad2", "<u4"),
+        ("length", "<u4"), ("pad3", "<u4"),
+    ]
+)  # fmt: skip
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def open_sender(netns_fd: int, interface: str) -> socket.socket:
+    """A packet socket that sends from an interface of a namespace and receives nothing."""
+    with netns.entered(netns_fd):
+        sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        sender.bind((interface, 0))
+    sender.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BUFFER_BYTES)
+    sender.setblocking(False)
+    return sender
+
+
+class KernelMedium:
+    """Sends with sendmmsg from each host's namespace and reads what the hosts' NICs took.
+
+    Args:
+        plane: the data plane, whose ring holds the received frames.
+        senders: packet socket of each host port, by port index.
+        clock: turns the kernel's time into model time.
+    """
+
+    def __init__(
+        self, plane: DataPlane, senders: Mapping[int, socket.socket], clock: LiveClock
+    ) -> None:
+        self._plane, self._clock = plane, clock
+        self._fds = {port: sender.fileno() for port, sender in senders.items()}
+        self._senders = senders  # keeps them open
+        self._zeros = np.zeros(_MAX_BODY_BYTES, np.uint8)
+        self._iov = np.zeros((_BATCH, _PARTS), _IOVEC)
+        self._iov["base"][:, 1] = _address(self._zeros)
+        self._iov["length"][:, 2] = _ICRC_BYTES
+        self._messages = np.zeros(_BATCH, _MMSGHDR)
+        self._messages["iov"] = _address(self._iov) + _PARTS * _IOVEC.itemsize * np.arange(_BATCH)
+        self._messages["parts"] = _PARTS
+        self._message_base = _address(self._messages)
+        self._steps = np.arange(_BATCH)
+
+    def receive(self) -> npt.NDArray[np.void]:
+        """Frames that arrived, their time in model ns."""
+        records = self._plane.ring.drain()
+        if len(records):
+            records["time_ns"] = self._clock.to_model(records["time_ns"].astype(np.int64))
+        return records
+
+    def backlog(self) -> npt.NDArray[np.int64]:
+        """Wire bytes that wait at each port."""
+        return self._plane.backlog_wire_bytes()
+
+    def send(
+        self,
+        ports: npt.NDArray[np.intp],
+        headers: npt.NDArray[np.uint8],
+        header_bytes: npt.NDArray[np.intp],
+        body_bytes: npt.NDArray[np.intp],
+        icrc: npt.NDArray[np.uint8],
+    ) -> int:
+        """Sends frames grouped by port; returns how many the kernel took."""
+        taken = 0
+        for start in range(0, len(ports), _BATCH):
+            part = slice(start, start + _BATCH)
+            taken += self._send(
+                ports[part], headers[part], header_bytes[part], body_bytes[part], icrc[part]
+            )
+        return taken
+
+    def _send(
+        self,
+        ports: npt.NDArray[np.intp],
+        headers: npt.NDArray[np.uint8],
+        header_bytes: npt.NDArray[np.intp],
+        body_bytes: npt.NDArray[np.intp],
+        icrc: npt.NDArray[np.uint8],
+    ) -> int:
+        count = len(ports)
+        headers, icrc = np.ascontiguousarray(headers), np.ascontiguousarray(icrc)
+        steps, base, length = self._steps[:count], self._iov["base"], self._iov["length"]
+        base[:count, 0] = _address(headers) + _HEADER_COLUMNS * steps
+        length[:count, 0] = header_bytes
+        length[:count, 1] = body_bytes
+        base[:count, 2] = _address(icrc) + _ICRC_BYTES * steps
+        starts = [0, *(np.flatnonzero(np.diff(ports)) + 1).tolist(), count]
+        taken = 0
+        for first, last in zip(starts, starts[1:], strict=False):
+            taken += self._send_from(int(ports[first]), first, last - first)
+        return taken
+
+    def _send_from(self, port: int, first: int, count: int) -> int:
+        address = ctypes.c_void_p(self._message_base + first * _MMSGHDR.itemsize)
+        sent = int(_libc.sendmmsg(self._fds[port], address, count, 0))
+        if sent < 0:
+            code = ctypes.get_errno()
+            if code in (11, 105):  # EAGAIN, ENOBUFS: the caller counts what was refused
+                return 0
+            raise OSError(code, f"send on port {port}: {os.strerror(code)}")
+        return sent
+
+
+def _address(array: npt.NDArray[np.generic]) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def host_ports(ports: tuple[Port, ...], hosts: set[str]) -> list[Port]:
+    """Ports of hosts, in order of index."""
+    return [port for port in ports if port.node in hosts]

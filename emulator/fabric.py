@@ -1,0 +1,288 @@
+"""Builds a fabric on this machine and takes it away: namespaces, links, queues, switches, rules.
+
+with LiveFabric(...) as live:    # all links up, all rules in
+    live.net['h1'].cmd('ping -c1 10.1.2.1')
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emulator import naming, sysctls
+from emulator.dataplane import building, compiling
+from emulator.dataplane.plane import DataPlane
+from emulator.kernel import links, netlink, netns, offloads
+from emulator.kernel.process import spawn, stop
+from emulator.ovs import Bridge, BridgePort, OpenVSwitch
+from emulator.ownership import Ledger, exclusive
+from emulator.waiting import wait_for
+from topologies.addressing import dpid
+from topologies.errors import MachineError
+from topologies.files import fabric_to_dict
+from topologies.model import Fabric
+from topologies.settings import BufferRule, ClassRule, EcnRule, resolve
+
+OPENFLOW_PORT = 6653
+_READY_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class FabricSettings:
+    """What a fabric is set up with, all in target units but for the emulated rates.
+
+    Attributes:
+        fabric: the graph.
+        emulated_bps: rate of each link as the kernel shapes it, bit/s by link id.
+        seed: of hashes and of the marking lottery.
+        ecn: marking rules.
+        scheduler: service of the classes.
+        buffers: dynamic thresholds.
+        routing: the ``routing:`` section for the controller.
+        datapath: ``netdev`` or ``system``.
+    """
+
+    fabric: Fabric
+    emulated_bps: Sequence[int]
+    seed: int
+    ecn: Sequence[EcnRule] = ()
+    scheduler: Sequence[ClassRule] = ()
+    buffers: Sequence[BufferRule] = ()
+    routing: Mapping[str, Any] = field(default_factory=lambda: {"policy": "ecmp"})
+    datapath: str = "netdev"
+
+
+class LiveFabric:
+    """A running fabric.
+
+    Args:
+        settings: what to build.
+        ledger: where ownership is written down.
+        note: told what is going on, for progress.
+        with_controller: False leaves the switches without rules.
+    """
+
+    def __init__(
+        self,
+        settings: FabricSettings,
+        ledger: Ledger,
+        note: Callable[[str], None] = lambda _text: None,
+        with_controller: bool = True,
+    ) -> None:
+        self.settings, self.ledger, self._note = settings, ledger, note
+        self.fabric = settings.fabric
+        self.run_id = ledger.owned.run_id
+        self.timings_s: dict[str, float] = {}
+        self.sysctls_before: dict[str, str] = {}
+        self._with_controller = with_controller
+        self._fds: dict[str, int] = {}
+        self._net: Any = None
+        self._controller: Any = None
+        self._agent: Any = None
+        self.plane = DataPlane(
+            self.fabric, settings.emulated_bps, settings.seed, compiling.object_file()
+        )
+        self.plane.apply_buffers(settings.buffers)
+        self.plane.apply_ecn(settings.ecn)
+
+    def netns_name(self, node: str) -> str:
+        """Namespace of a node."""
+        if self.fabric.by_name[node].is_switch:
+            return naming.switches_namespace(self.run_id)
+        return naming.host_namespace(self.run_id, node)
+
+    def netns_fd(self, node: str) -> int:
+        """File descriptor of a node's namespace."""
+        return self._fds[self.netns_name(node)]
+
+    @property
+    def switches_fd(self) -> int:
+        """File descriptor of the switches' namespace."""
+        return self._fds[naming.switches_namespace(self.run_id)]
+
+    @property
+    def folder(self) -> Path:
+        """Sockets, database and logs of the run while it lives."""
+        return self.ledger.folder
+
+    @property
+    def state_file(self) -> Path:
+        """What the controller says about itself."""
+        return self.folder / "controller-state.json"
+
+    @property
+    def net(self) -> Any:
+        """The fabric as a `mininet.net.Mininet`."""
+        if self._net is None:
+            from emulator import mininet_net  # noqa: PLC0415 - Mininet is a system package
+
+            self._net = mininet_net.wrap(
+                self.fabric, self.netns_name, lambda port: building.port_mac(self.fabric, port),
+                self.ovs.ofctl, building.PLANE_PREFIX,
+            )  # fmt: skip
+        return self._net
+
+    def __enter__(self) -> LiveFabric:
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        self._note(phase)
+        begin = time.monotonic()
+        yield
+        self.timings_s[phase] = time.monotonic() - begin
+
+    def _build(self) -> None:
+        with self._timed("namespaces"):
+            self._create_namespaces()
+        with self._timed("links"):
+            self._create_links()
+        with self._timed("switches"):
+            self._start_switches()
+        if self._with_controller:
+            with self._timed("rules"):
+                self.start_controller()
+                self.await_controller()
+
+    def _create_namespaces(self) -> None:
+        names = [naming.switches_namespace(self.run_id)]
+        names += [naming.host_namespace(self.run_id, host.name) for host in self.fabric.hosts]
+        self.ledger.add_namespaces(names)
+        netns.create(names, _quiet)
+        self._fds = {name: netns.open_fd(name) for name in names}
+
+    def _create_links(self) -> None:
+        with netlink.Session() as session:
+            session.run(building.veth_pairs(self.fabric, self.netns_fd))
+        rules = resolve(self.settings.scheduler, self.fabric)
+        for name, fd in self._fds.items():
+            ports = [port for port in self.fabric.ports if self.netns_name(port.node) == name]
+            with netns.entered(fd), netlink.Session() as session:
+                offloads.turn_off(port.name for port in ports)
+                for port in ports:
+                    classes = building.leaf_classes(rules.get(port.index))
+                    rate = self.settings.emulated_bps[port.link]
+                    session.run(
+                        building.port_messages(
+                            self.fabric, port, rate, self.plane.programs, classes
+                        )
+                    )
+                    if not self.fabric.by_name[port.node].is_switch:
+                        session.run(building.host_messages(self.fabric, port))
+
+    def _start_switches(self) -> None:
+        self.ovs = OpenVSwitch(self.folder / "ovs", self.switches_fd, self.settings.datapath)
+        with exclusive(), sysctls.raised(sysctls.FOR_OPEN_VSWITCH, self.ledger) as before:
+            self.sysctls_before = before
+            self.ovs.start(self.ledger.add_process)
+            self.ovs.add_bridges(_bridges(self.fabric), f"tcp:127.0.0.1:{OPENFLOW_PORT}")
+
+    def controller_config(self) -> dict[str, Any]:
+        """The JSON document that the controller gets."""
+        settings = self.settings
+        return {
+            "run": self.run_id,
+            "seed": settings.seed,
+            "openflow_port": OPENFLOW_PORT,
+            "agent_socket": str(self.folder / "agent.sock"),
+            "state_file": str(self.state_file),
+            "fabric": fabric_to_dict(self.fabric),
+            "routing": dict(settings.routing),
+            "ecn": [rule.__dict__ for rule in settings.ecn],
+            "scheduler": [rule.__dict__ for rule in settings.scheduler],
+        }
+
+    def start_controller(self) -> None:
+        """Starts the controller process (again)."""
+        path = self.folder / "controller.json"
+        path.write_text(json.dumps(self.controller_config()))
+        self.state_file.unlink(missing_ok=True)
+        root = Path(__file__).resolve().parent.parent
+        self._controller = spawn(
+            [sys.executable, "-m", "controller", str(path)],
+            netns_fd=self.switches_fd,
+            log=self.folder / "controller.log",
+            env={"PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"},
+        )
+        self.ledger.add_process(self._controller.pid)
+
+    @property
+    def controller(self) -> Any:
+        """The controller's process."""
+        return self._controller
+
+    def controller_state(self) -> dict[str, Any]:
+        """What the controller last wrote about itself; empty before its first word."""
+        try:
+            state: dict[str, Any] = json.loads(self.state_file.read_text())
+        except (OSError, ValueError):
+            return {}
+        return state
+
+    def await_controller(self) -> None:
+        """Waits until all rules are in; MachineError with the log's end when the process died."""
+
+        def ready() -> bool:
+            if self._controller.poll() is not None:
+                log = (self.folder / "controller.log").read_text(errors="replace")
+                raise MachineError(f"the controller ended early: {log.strip()[-600:]}")
+            return bool(self.controller_state().get("ready"))
+
+        wait_for(ready, _READY_PATIENCE_S, "the controller to install all rules")
+
+    def stop_controller(self) -> None:
+        """Ends the controller; forwarding goes on."""
+        if self._controller is not None:
+            stop(self._controller)
+
+    def close(self) -> None:
+        """Takes everything away."""
+        begin = time.monotonic()
+        self._note("taking the fabric down")
+        if self._net is not None:
+            for node in self._net.values():
+                node.terminate()
+        self.stop_controller()
+        if getattr(self, "ovs", None) is not None:
+            self.ovs.stop()
+        for fd in self._fds.values():
+            os.close(fd)
+        self._fds = {}
+        self.ledger.close()
+        self.timings_s["down"] = time.monotonic() - begin
+
+
+def _quiet(_name: str) -> None:
+    """Inside a new namespace: no IPv6 chatter, loopback up."""
+    for scope in ("all", "default"):
+        path = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
+        if path.exists():
+            path.write_text("1")
+    with netlink.Session() as session:
+        session.run([links.up(1, "lo")])
+
+
+def _bridges(fabric: Fabric) -> list[Bridge]:
+    return [
+        Bridge(
+            node.name,
+            dpid(node),
+            tuple(BridgePort(port.name, port.number) for port in fabric.ports_of[node.name]),
+        )
+        for node in fabric.switches
+    ]

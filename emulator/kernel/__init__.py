@@ -1,0 +1,1 @@
+"""The one place that talks to the kernel: netlink, namespaces, eBPF, batched packet calls."""

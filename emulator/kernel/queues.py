@@ -1,0 +1,113 @@
+"""Netlink messages for egress queueing: clsact with eBPF filters, HTB and its classes.
+
+HTB's burst is a time here: how late the shaper's timer may fire without losing rate. Packets may
+take the bucket below zero, so a burst smaller than a frame shapes exactly, and frames leave one
+by one. Source: linux/pkt_sched.h, net/sched/sch_htb.c, net/sched/cls_bpf.c.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from emulator.kernel import netlink as nl
+
+_TCA_KIND, _TCA_OPTIONS = 1, 2
+_TCA_HTB_PARMS, _TCA_HTB_INIT, _TCA_HTB_RATE64, _TCA_HTB_CEIL64 = 1, 2, 6, 7
+_TCA_BPF_CLASSID, _TCA_BPF_FD, _TCA_BPF_NAME, _TCA_BPF_FLAGS = 3, 6, 7, 8
+_TCA_BPF_FLAG_ACT_DIRECT = 1
+_ROOT, _CLSACT = 0xFFFFFFFF, 0xFFFFFFF1
+_INGRESS_PARENT, _EGRESS_PARENT = 0xFFFFFFF2, 0xFFFFFFF3
+_HTB_MAJOR = 1 << 16
+_HTB_TOP = _HTB_MAJOR + 1
+_HTB_FIRST_LEAF = _HTB_MAJOR + 0x10
+_ETH_P_ALL_BE = 0x0300
+_PSCHED_TICK_NS = 64
+_MIN_RATE_BYTES = 125
+WIRE_OVERHEAD_BYTES = 24
+BURST_NS = 150_000
+
+
+@dataclass(frozen=True, slots=True)
+class LeafClass:
+    """How one traffic class is served: lower `priority` first, equal ones share by `weight`."""
+
+    priority: int
+    weight: int
+
+
+def _tc(kind: int, flags: int, index: int, handle: int, parent: int, info: int, rest: bytes,
+        label: str) -> nl.Message:  # fmt: skip
+    body = struct.pack("=BxHiIII", 0, 0, index, handle, parent, info) + rest
+    return nl.request(kind, flags, body, label)
+
+
+def clsact(index: int, name: str) -> nl.Message:
+    """Adds the clsact qdisc, the hook of the eBPF programs."""
+    rest = nl.text(_TCA_KIND, "clsact")
+    flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
+    return _tc(nl.RTM_NEWQDISC, flags, index, 0xFFFF0000, _CLSACT, 0, rest, f"clsact on {name}")
+
+
+def bpf_filter(index: int, name: str, program_fd: int, port: int, *, egress: bool) -> nl.Message:
+    """Attaches a program in direct-action mode; it reads `port` from skb->tc_classid."""
+    options = (
+        nl.u32(_TCA_BPF_FD, program_fd)
+        + nl.text(_TCA_BPF_NAME, "fabriclab")
+        + nl.u32(_TCA_BPF_FLAGS, _TCA_BPF_FLAG_ACT_DIRECT)
+        + nl.u32(_TCA_BPF_CLASSID, port)
+    )
+    rest = nl.text(_TCA_KIND, "bpf") + nl.attr(_TCA_OPTIONS, options)
+    parent = _EGRESS_PARENT if egress else _INGRESS_PARENT
+    info = (1 << 16) | _ETH_P_ALL_BE
+    flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
+    return _tc(nl.RTM_NEWTFILTER, flags, index, 0, parent, info, rest, f"filter on {name}")
+
+
+def _spec(rate: int) -> bytes:
+    return struct.pack("=BBHhHI", 0, 1, WIRE_OVERHEAD_BYTES, -1, 0, min(rate, 0xFFFFFFFF))
+
+
+def _htb_class(index: int, name: str, handle: int, parent: int, rate: int, ceil: int,
+               priority: int, quantum: int, flags: int) -> nl.Message:  # fmt: skip
+    burst = BURST_NS // _PSCHED_TICK_NS
+    parms = _spec(rate) + _spec(ceil) + struct.pack("=IIIII", burst, burst, quantum, 0, priority)
+    options = nl.attr(_TCA_HTB_PARMS, parms)
+    if ceil > 0xFFFFFFFF:
+        options += nl.attr(_TCA_HTB_CEIL64, struct.pack("=Q", ceil))
+    if rate > 0xFFFFFFFF:
+        options += nl.attr(_TCA_HTB_RATE64, struct.pack("=Q", rate))
+    rest = nl.text(_TCA_KIND, "htb") + nl.attr(_TCA_OPTIONS, options)
+    label = f"class {handle & 0xFFFF:x} on {name}"
+    return _tc(nl.RTM_NEWTCLASS, flags, index, handle, parent, 0, rest, label)
+
+
+def shaper(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
+           quantum_bytes: int) -> list[nl.Message]:  # fmt: skip
+    """HTB of a port: its rate at the top, one leaf per traffic class that borrows all it can.
+
+    Args:
+        index: interface index.
+        name: interface name, for errors.
+        rate_bps: emulated line rate, bit/s on the wire.
+        classes: service of traffic classes 0-7.
+        quantum_bytes: bytes per turn of weight 1; at least a frame.
+    """
+    init = nl.attr(_TCA_HTB_INIT, struct.pack("=IIIII", 3, 1, 0x10, 0, 0))
+    rest = nl.text(_TCA_KIND, "htb") + nl.attr(_TCA_OPTIONS, init)
+    flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
+    rate = rate_bps // 8
+    top = _htb_class(index, name, _HTB_TOP, _HTB_MAJOR, rate, rate, 0, quantum_bytes, flags)
+    qdisc = _tc(nl.RTM_NEWQDISC, flags, index, _HTB_MAJOR, _ROOT, 0, rest, f"htb on {name}")
+    return [qdisc, top, *leaves(index, name, rate_bps, classes, quantum_bytes, flags)]
+
+
+def leaves(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
+           quantum_bytes: int, flags: int = nl.NLM_F_CREATE) -> list[nl.Message]:  # fmt: skip
+    """The leaf classes of a shaper, new or changed while traffic runs."""
+    return [
+        _htb_class(index, name, _HTB_FIRST_LEAF + tc, _HTB_TOP, _MIN_RATE_BYTES, rate_bps // 8,
+                   leaf.priority, quantum_bytes * leaf.weight, flags)
+        for tc, leaf in enumerate(classes)
+    ]  # fmt: skip

@@ -1,0 +1,12 @@
+"""The NIC engine: one process that sends and receives for every host of the fabric.
+
+medium.py      what the engine needs of the network: send frames, take records (a protocol)
+parameters.py  transport settings, frozen
+sender.py      the sending half of a reliable connection, go-back-N        PURE
+receiver.py    the receiving half: order, acknowledgements, CNPs           PURE
+connection.py  both halves, the path's delay, the frames                   PURE
+pacing.py      which packets a host's NIC may put into its queue now       PURE
+frames.py      templates of all frames that a run can send
+probes.py      unreliable latency probes                                   PURE
+engine.py      the tick loop that ties them together
+"""

@@ -1,0 +1,341 @@
+"""The tick loop of the NIC engine: drain, decide, fill, never a system call per packet.
+
+The order within a tick: take what arrived and hold it until its path's delay is over; hand what
+is due to its connection; start the flows that the schedule released; fill the NICs' queues up to
+the horizon; send everything in one batch; sleep.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from traffic.nic.connection import QP_BASE, Connection
+from traffic.nic.medium import Clock, Medium
+from traffic.nic.outbox import Outbox
+from traffic.nic.pacing import NicQueue
+from traffic.nic.parameters import NicParameters
+from traffic.nic.probes import ProbeStream
+from traffic.nic.sender import Message
+from traffic.schedule import Schedule
+from traffic.tasks import Compute, Flow
+from traffic.template import FrameBank
+from traffic.wire import CE, ECN_MASK, SYNDROME_ACK, Opcode
+
+PROBE_QP_BASE = 0x800000
+_NEVER = 1 << 62
+
+
+class Recorder(Protocol):
+    """Takes what happened, as it happens; all times are model ns."""
+
+    def flow_done(
+        self, flow: Flow, ready_ns: int, message: Message, done_ns: int
+    ) -> None:
+        """The last byte of a flow arrived."""
+
+    def compute_done(self, task: Compute, start_ns: int, done_ns: int) -> None:
+        """A computation ended."""
+
+    def probe(
+        self, stream: ProbeStream, psn: int, sent_ns: int, latency_ns: int | None
+    ) -> None:
+        """A probe arrived (or was lost: None)."""
+
+    def tick(self, now_ns: int, engine: NicEngine) -> None:
+        """Called once per tick, for progress and samples."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the engine did, packets."""
+
+    data_sent: int = 0
+    control_sent: int = 0
+    probes_sent: int = 0
+    received: int = 0
+    delivered: int = 0
+    strangers: int = 0
+    timeouts: int = 0
+    naks: int = 0
+    cnps: int = 0
+    refused: int = 0
+    retransmitted: int = 0
+    marked: int = 0
+    ticks: int = 0
+
+
+@dataclass(slots=True)
+class Plan:
+    """Everything that an engine runs.
+
+    Attributes:
+        schedule: the tasks.
+        connections: by number.
+        connection_of: connection of each flow's key.
+        nics: NIC of each host port.
+        bank: frame templates.
+        probes: probe streams by number.
+        parameters: transport settings.
+    """
+
+    schedule: Schedule
+    connections: Sequence[Connection]
+    connection_of: dict[tuple[str, int, str, str, int], Connection]
+    nics: dict[int, NicQueue]
+    bank: FrameBank
+    probes: Sequence[ProbeStream]
+    parameters: NicParameters
+
+
+@dataclass(slots=True)
+class NicEngine:
+    """Runs a plan over a medium until it is finished, told to stop, or out of time."""
+
+    plan: Plan
+    medium: Medium
+    clock: Clock
+    recorder: Recorder
+    counters: Counters = field(default_factory=Counters)
+    _arrivals: list[tuple[int, int, int, int, int, int, int]] = field(
+        default_factory=list
+    )
+    _answering: dict[int, Connection] = field(default_factory=dict)
+    _waiting: dict[int, Connection] = field(default_factory=dict)
+    _number: int = 0
+    _outbox: Outbox = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._outbox = Outbox(self.plan.bank, self.medium)
+
+    def run(self, should_stop: Callable[[], bool], limit_ns: int | None = None) -> bool:
+        """Runs to the end.
+
+        Args:
+            should_stop: asked every tick; True ends the run in order.
+            limit_ns: model time at which the run ends at the latest.
+
+        Returns:
+            True when all tasks were done.
+        """
+        schedule = self.plan.schedule
+        schedule.start(self.clock.now_ns())
+        end = _NEVER if limit_ns is None else limit_ns
+        while not schedule.finished and not should_stop():
+            now = self.clock.now_ns()
+            if now >= end:
+                break
+            self.tick(now)
+            self.clock.sleep_until(self._wake_ns(now, end))
+        return schedule.finished
+
+    def drain(self, quiet_ns: int, limit_ns: int) -> bool:
+        """Lets what is under way arrive, starting nothing new.
+
+        Args:
+            quiet_ns: nothing arrives for this long = drained.
+            limit_ns: model time to wait at most.
+
+        Returns:
+            True when the network fell silent in time.
+        """
+        begin = last = self.clock.now_ns()
+        for nic in self.plan.nics.values():
+            nic.halt()
+        received = self.counters.received
+        while (now := self.clock.now_ns()) - begin < limit_ns:
+            self._take(now)
+            self._deliver(now)
+            self._answering.clear()
+            if (
+                self.counters.received != received
+                or self._arrivals
+                or self.medium.backlog().any()
+            ):
+                received, last = self.counters.received, now
+            if now - last >= quiet_ns:
+                return True
+            self.clock.sleep_until(now + self.plan.parameters.tick_ns)
+        return False
+
+    def tick(self, now: int) -> None:
+        """One round."""
+        self.counters.ticks += 1
+        self._take(now)
+        self._deliver(now)
+        self._start_flows(now)
+        self._check_timeouts(now)
+        self._answer()
+        self._send_probes(now)
+        self._fill(now)
+        self.counters.refused += self._outbox.flush()
+        self.recorder.tick(now, self)
+
+    def _wake_ns(self, now: int, end: int) -> int:
+        next_event = self.plan.schedule.next_event_ns()
+        wake = end if next_event is None else min(end, next_event)
+        wake = min(wake, *(int(probe.next_ns) for probe in self.plan.probes if probe.next_ns < wake),
+                   wake)  # fmt: skip
+        if self._arrivals:
+            wake = min(
+                wake, max(self._arrivals[0][0], now + self.plan.parameters.tick_ns // 4)
+            )
+        if self._waiting or any(nic.busy for nic in self.plan.nics.values()):
+            wake = min(wake, now + self.plan.parameters.tick_ns)
+        return min(wake, now + 16 * self.plan.parameters.tick_ns)
+
+    def _take(self, now: int) -> None:
+        """Records of the medium become arrivals at the time that the path's delay gives them."""
+        records = self.medium.receive()
+        if not len(records):
+            return
+        self.counters.received += len(records)
+        columns = (records[name].tolist() for name in _COLUMNS)
+        for time_ns, qp, psn, aeth, length, opcode, tos in zip(*columns, strict=True):
+            self._number += 1
+            due = self._due(qp, time_ns, length)
+            heapq.heappush(
+                self._arrivals, (due, self._number, qp, psn, aeth, opcode, tos)
+            )
+
+    def _due(self, qp: int, time_ns: int, length: int) -> int:
+        if qp >= PROBE_QP_BASE:
+            number = qp - PROBE_QP_BASE
+            if number >= len(self.plan.probes):
+                return time_ns
+            return time_ns + self.plan.probes[number].path.hold_ns(length)
+        number, direction = (qp - QP_BASE) >> 1, (qp - QP_BASE) & 1
+        if not 0 <= number < len(self.plan.connections):
+            return time_ns
+        return self.plan.connections[number].due_ns(time_ns, length, direction)
+
+    def _deliver(self, now: int) -> None:
+        arrivals = self._arrivals
+        while arrivals and arrivals[0][0] <= now:
+            due, _, qp, psn, aeth, opcode, tos = heapq.heappop(arrivals)
+            if qp >= PROBE_QP_BASE:
+                self._deliver_probe(qp - PROBE_QP_BASE, psn, due)
+                continue
+            number = (qp - QP_BASE) >> 1
+            if not 0 <= number < len(self.plan.connections):
+                self.counters.strangers += 1
+                continue
+            connection = self.plan.connections[number]
+            if (qp - QP_BASE) & 1:
+                self._deliver_data(connection, psn, opcode, (tos & ECN_MASK) == CE, due)
+            else:
+                self._deliver_control(connection, psn, aeth, opcode, due)
+
+    def _deliver_data(
+        self, connection: Connection, psn: int, opcode: int, ce: bool, due: int
+    ) -> None:
+        self.counters.delivered += 1
+        self.counters.marked += ce
+        done, notify = connection.on_data(psn, opcode, ce, due)
+        self._answering[connection.number] = connection
+        if notify:
+            self.counters.cnps += 1
+            self._control(connection, connection.templates.cnp, Opcode.CNP, 0)
+        if done is not None:
+            self._finish(done, due)
+
+    def _finish(self, message: Message, due: int) -> None:
+        schedule = self.plan.schedule
+        flow = schedule.tasks[message.flow_id]
+        ready = schedule.ready_ns(message.flow_id)
+        schedule.flow_done(message.flow_id, due)
+        assert isinstance(flow, Flow)
+        self.recorder.flow_done(flow, due if ready is None else ready, message, due)
+
+    def _deliver_control(
+        self, connection: Connection, psn: int, aeth: int, opcode: int, due: int
+    ) -> None:
+        sender = connection.sender
+        if opcode == Opcode.CNP:
+            sender.on_cnp(due)
+        elif aeth >> 24 == SYNDROME_ACK:
+            sender.on_ack(psn, due)
+        else:
+            sender.on_nak(psn, due)
+        self._settle(connection)
+
+    def _settle(self, connection: Connection) -> None:
+        """Queues a connection that may send and forgets one that waits for nothing."""
+        sender = connection.sender
+        if sender.next < sender.end:
+            self.plan.nics[connection.ends.src_port].activate(connection)
+        if connection.idle:
+            self._waiting.pop(connection.number, None)
+
+    def _deliver_probe(self, number: int, psn: int, due: int) -> None:
+        if number >= len(self.plan.probes):
+            self.counters.strangers += 1
+            return
+        stream = self.plan.probes[number]
+        measured = stream.arrive(psn, due)
+        if measured is None:
+            self.counters.strangers += 1
+            return
+        self.counters.delivered += 1
+        self.recorder.probe(stream, psn, *measured)
+
+    def _start_flows(self, now: int) -> None:
+        schedule = self.plan.schedule
+        for flow in schedule.ready(now):
+            connection = self.plan.connection_of[flow.connection]
+            connection.enqueue(flow)
+            self._waiting[connection.number] = connection
+            self.plan.nics[connection.ends.src_port].activate(connection)
+        for task, start_ns, done_ns in schedule.pop_computes():
+            self.recorder.compute_done(task, start_ns, done_ns)
+
+    def _check_timeouts(self, now: int) -> None:
+        for connection in self._waiting.values():
+            if connection.sender.check_timeout(now):
+                self.counters.timeouts += 1
+                self.plan.nics[connection.ends.src_port].activate(connection)
+
+    def _answer(self) -> None:
+        for connection in self._answering.values():
+            answer = connection.receiver.pop_answer()
+            if answer is not None:
+                self.counters.naks += answer[0]
+                self._outbox.add_ack(connection, *answer)
+                self.counters.control_sent += 1
+        self._answering.clear()
+
+    def _control(
+        self, connection: Connection, template: int, opcode: Opcode, psn: int
+    ) -> None:
+        self._outbox.add(connection.ends.dst_port, template, opcode, psn, 0)
+        self.counters.control_sent += 1
+
+    def _send_probes(self, now: int) -> None:
+        for stream in self.plan.probes:
+            while stream.due(now):
+                psn = stream.send(now)
+                self._outbox.add(
+                    stream.src_port, stream.template, Opcode.SEND_ONLY, psn, 0
+                )
+                self.counters.probes_sent += 1
+
+    def _fill(self, now: int) -> None:
+        backlog = self.medium.backlog()
+        horizon = now + self.plan.parameters.lookahead_ns
+        for nic in self.plan.nics.values():
+            if not nic.busy:
+                continue
+            nic.sync(now, int(backlog[nic.port]))
+            for grant in nic.fill(now, horizon):
+                self._outbox.add_burst(grant)
+                self.counters.data_sent += grant.burst.count
+
+
+_COLUMNS = ("time_ns", "dest_qp", "psn", "aeth", "length", "opcode", "tos")
+
+
+def lateness_ns(nics: Iterable[NicQueue]) -> list[int]:
+    """All lateness samples of all NICs, ns."""
+    return [sample for nic in nics for sample in nic.lateness_ns]

@@ -1,0 +1,110 @@
+"""Which packets a host's NIC may put into its egress queue now. PURE.
+
+The queue below shapes to the line rate, so the engine only has to keep it fed: it fills up to a
+horizon a little ahead of now, round robin over connections. The NIC notes when it could have sent
+but came late, the emulation's own fault and part of the verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import deque
+from dataclasses import dataclass
+
+from traffic.nic.connection import Connection
+from traffic.nic.sender import Burst
+
+_TURN_PACKETS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Packets of a connection that go into the queue now."""
+
+    connection: Connection
+    burst: Burst
+
+
+class NicQueue:
+    """The sending side of one host port.
+
+    Args:
+        port: index in `Fabric.ports`.
+        rate_bps: line rate, bit/s.
+    """
+
+    def __init__(self, port: int, rate_bps: int) -> None:
+        self.port, self.rate_bps = port, rate_bps
+        self.free_ns = 0.0
+        self.lateness_ns: array[int] = array("q")
+        self._active: deque[Connection] = deque()
+        self._backlogged = False
+
+    def activate(self, connection: Connection) -> None:
+        """The connection may have something to send."""
+        if not connection.queued:
+            connection.queued = True
+            self._active.append(connection)
+
+    @property
+    def busy(self) -> bool:
+        """True while some connection wants to send."""
+        return bool(self._active)
+
+    def halt(self) -> None:
+        """Drops all claims to send: the run is over."""
+        while self._active:
+            self._active.popleft().queued = False
+        self._backlogged = False
+
+    def sync(self, now_ns: int, backlog_bytes: int) -> None:
+        """Takes over what is really in the queue, and notes whether it ran dry for want of us."""
+        if self._backlogged:
+            late = 0 if backlog_bytes else max(0, int(now_ns - self.free_ns))
+            self.lateness_ns.append(late)
+        self.free_ns = now_ns + backlog_bytes * 8e9 / self.rate_bps
+
+    def fill(self, now_ns: int, horizon_ns: int) -> list[Grant]:
+        """Grants packets until the queue reaches to the horizon or nothing is eligible."""
+        grants: list[Grant] = []
+        waiting = 0
+        while self.free_ns < horizon_ns and waiting < len(self._active):
+            connection = self._active[0]
+            count = self._eligible(connection, now_ns, horizon_ns)
+            if count > 0:
+                waiting = 0
+                grants.append(self._grant(connection, count, now_ns))
+                self._active.rotate(-1)
+            elif connection.sender.allowed() > 0:
+                waiting += 1
+                self._active.rotate(-1)
+            else:
+                connection.queued = False
+                self._active.popleft()
+        self._backlogged = self.free_ns >= horizon_ns and bool(self._active)
+        return grants
+
+    def _eligible(self, connection: Connection, now_ns: int, horizon_ns: int) -> int:
+        room = math.ceil((horizon_ns - self.free_ns) / connection.line_gap_ns)
+        count = min(connection.sender.allowed(), room, _TURN_PACKETS)
+        if count <= 0 or not connection.sender.rate_limited:
+            return count
+        start = max(connection.sender.next_tx_ns, now_ns)
+        if start >= horizon_ns:
+            return 0
+        rate_bps = connection.sender.rate_bps(now_ns) or self.rate_bps
+        gap_ns = connection.wire_bits * 1e9 / rate_bps
+        return min(count, int((horizon_ns - start) / gap_ns) + 1)
+
+    def _grant(self, connection: Connection, count: int, now_ns: int) -> Grant:
+        sender = connection.sender
+        if sender.rate_limited:
+            rate_bps = sender.rate_bps(now_ns) or self.rate_bps
+            start = max(sender.next_tx_ns, now_ns)
+            sender.next_tx_ns = int(
+                start + count * connection.wire_bits * 1e9 / rate_bps
+            )
+            sender.on_sent(now_ns, count * connection.wire_bits // 8)
+        self.free_ns += count * connection.line_gap_ns
+        return Grant(connection, sender.take(count, now_ns))

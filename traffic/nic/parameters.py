@@ -1,0 +1,30 @@
+"""Settings of the NIC engine, all in target units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traffic.dcqcn import DcqcnParams
+
+
+@dataclass(frozen=True, slots=True)
+class NicParameters:
+    """How the NICs of a run behave.
+
+    Attributes:
+        payload_bytes: path MTU of RDMA, payload bytes of a full packet.
+        window_packets: most unacknowledged packets of a connection; None = no limit.
+        rto_ns: retransmission timeout.
+        dcqcn: parameters of the rate control; None = every flow sends at line rate.
+        control_dscp: code point of ACK, NAK and CNP.
+        tick_ns: the engine's period.
+        lookahead_ns: how far ahead of the wire a NIC's queue is filled.
+    """
+
+    payload_bytes: int
+    window_packets: int | None
+    rto_ns: int
+    dcqcn: DcqcnParams | None = None
+    control_dscp: int = 48
+    tick_ns: int = 1000
+    lookahead_ns: int = 1500

@@ -1,0 +1,82 @@
+"""Latency probes: small unacknowledged packets between pairs of hosts, per traffic class. PURE."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field
+
+from traffic.nic.connection import Path
+from traffic.wire import PSN_MASK, FlowAddress
+
+
+@dataclass(slots=True)
+class ProbeStream:
+    """Probes from one host to another in one traffic class.
+
+    Attributes:
+        number: position among the run's streams; makes the queue pair number.
+        traffic_class: 0-7.
+        src: name of the sending host.
+        dst: name of the receiving host.
+        src_port: index of the sending host's port.
+        address: headers; `dest_qp` is the stream's.
+        path: delay of the path.
+        interval_ns: mean time between two probes.
+        first_ns: when the first one is sent.
+        payload_bytes: size.
+        poisson: exponential instead of constant intervals (for queueing checks).
+        rng: random source of the intervals.
+        last_psn: stop after this many probes; None = go on to the end of the run.
+    """
+
+    number: int
+    traffic_class: int
+    src: str
+    dst: str
+    src_port: int
+    address: FlowAddress
+    path: Path
+    interval_ns: float
+    first_ns: float
+    payload_bytes: int
+    poisson: bool = False
+    rng: random.Random = field(default_factory=lambda: random.Random(0))
+    last_psn: int | None = None
+    template: int = -1
+    sent: int = 0
+    arrived: int = 0
+    next_ns: float = 0.0
+    outstanding: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.next_ns = self.first_ns
+
+    def due(self, now_ns: int) -> bool:
+        """True when a probe should be sent."""
+        return self.next_ns <= now_ns
+
+    def send(self, now_ns: int) -> int:
+        """Notes a probe as sent now and returns its sequence number."""
+        psn = self.sent
+        self.sent += 1
+        self.outstanding[psn & PSN_MASK] = now_ns
+        if self.last_psn is not None and self.sent >= self.last_psn:
+            self.next_ns = math.inf
+        elif self.poisson:
+            self.next_ns += self.rng.expovariate(1 / self.interval_ns)
+        else:
+            self.next_ns += self.interval_ns
+        return psn
+
+    def arrive(self, psn24: int, due_ns: int) -> tuple[int, int] | None:
+        """(sent_ns, latency_ns) of a probe that arrived; None for a duplicate or stranger."""
+        sent_ns = self.outstanding.pop(psn24, None)
+        if sent_ns is None:
+            return None
+        self.arrived += 1
+        return sent_ns, due_ns - sent_ns
+
+    def lost(self) -> list[tuple[int, int]]:
+        """(sequence number, sent_ns) of those that have not arrived."""
+        return sorted(self.outstanding.items())

@@ -1,0 +1,192 @@
+"""The sending half of a reliable connection: messages, window, go-back-N, rate. PURE.
+
+Packet sequence numbers are plain integers that never wrap here; the wire carries the low 24 bits
+(IBTA 9.7.2). An acknowledgement or NAK names a 24-bit number, which is taken as the one nearest to
+the oldest unacknowledged packet.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from traffic.dcqcn import Dcqcn
+from traffic.wire import PSN_MASK
+
+_HALF = (PSN_MASK + 1) // 2
+
+
+@dataclass(slots=True)
+class Message:
+    """A flow's packets on its connection: first <= psn < end.
+
+    Attributes:
+        flow_id: the flow that it carries.
+        first: sequence number of its first packet.
+        end: one past its last packet.
+        tail_bytes: payload of the last packet; the others are full.
+        first_tx_ns: when its first packet was handed to the queue; -1 before.
+        retransmitted: packets sent again.
+        marked: packets that arrived with CE.
+    """
+
+    flow_id: int
+    first: int
+    end: int
+    tail_bytes: int
+    first_tx_ns: int = -1
+    retransmitted: int = 0
+    marked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Consecutive packets of one message to send now."""
+
+    message: Message
+    first: int
+    count: int
+
+
+def unwrap(psn24: int, near: int) -> int:
+    """The full sequence number nearest to `near` whose low 24 bits are `psn24`."""
+    ahead = (psn24 - near) & PSN_MASK
+    return near + (ahead if ahead < _HALF else ahead - PSN_MASK - 1)
+
+
+class Sender:
+    """Decides which packets of a connection may be sent.
+
+    Args:
+        payload_bytes: payload of a full packet.
+        window_packets: most packets in flight; None = no limit.
+        rto_ns: time without progress after which everything unacknowledged is sent again.
+        control: rate control, None for line rate.
+    """
+
+    __slots__ = (
+        "_control", "_deadline_ns", "_payload", "_pending", "_rto_ns", "_sent_end", "_window",
+        "end", "messages", "next", "next_tx_ns", "oldest",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        payload_bytes: int,
+        window_packets: int | None,
+        rto_ns: int,
+        control: Dcqcn | None,
+    ) -> None:
+        self._payload, self._window, self._rto_ns = (
+            payload_bytes,
+            window_packets,
+            rto_ns,
+        )
+        self._control = control
+        self.messages: deque[Message] = deque()
+        self._pending: deque[Message] = deque()
+        self.oldest = self.next = self.end = self._sent_end = 0
+        self.next_tx_ns = 0
+        self._deadline_ns: int | None = None
+
+    @property
+    def rate_limited(self) -> bool:
+        """True when packets of this connection are spaced by a rate control."""
+        return self._control is not None
+
+    @property
+    def in_flight(self) -> int:
+        """Packets sent and not yet acknowledged."""
+        return self.next - self.oldest
+
+    def enqueue(self, flow_id: int, size_bytes: int) -> Message:
+        """Appends a flow's bytes to the connection."""
+        packets = max(1, -(-size_bytes // self._payload))
+        tail = size_bytes - (packets - 1) * self._payload
+        message = Message(flow_id, self.end, self.end + packets, tail)
+        self.end += packets
+        self.messages.append(message)
+        self._pending.append(message)
+        return message
+
+    def allowed(self) -> int:
+        """Packets that backlog and window permit, within the message at hand."""
+        if self.next == self.end:
+            return 0
+        limit = self._pending[0].end - self.next
+        if self._window is None:
+            return limit
+        return min(limit, self._window - self.in_flight)
+
+    def take(self, count: int, now_ns: int) -> Burst:
+        """The next `count` packets (at most `allowed()`), now considered sent."""
+        message, first = self._pending[0], self.next
+        self.next = first + count
+        if message.first_tx_ns < 0:
+            message.first_tx_ns = now_ns
+        if first < self._sent_end:
+            message.retransmitted += min(self._sent_end, self.next) - first
+        self._sent_end = max(self._sent_end, self.next)
+        if self.next == message.end:
+            self._pending.popleft()
+        if self._deadline_ns is None:
+            self._deadline_ns = now_ns + self._rto_ns
+        return Burst(message, first, count)
+
+    def rate_bps(self, now_ns: int) -> int | None:
+        """The rate that spaces this connection's packets; None = line rate."""
+        return None if self._control is None else self._control.rate_bps(now_ns)
+
+    def on_sent(self, now_ns: int, nbytes: int) -> None:
+        """Tells the rate control what left."""
+        if self._control is not None:
+            self._control.on_sent(now_ns, nbytes)
+
+    def on_ack(self, psn24: int, now_ns: int) -> None:
+        """All packets up to and including this one have arrived."""
+        self._progress(unwrap(psn24, self.oldest) + 1, now_ns)
+
+    def on_nak(self, psn24: int, now_ns: int) -> None:
+        """The receiver expects this packet: everything from it on is sent again (go-back-N)."""
+        expected = unwrap(psn24, self.oldest)
+        if self.oldest <= expected < self._sent_end:
+            self._progress(expected, now_ns)
+            self._go_back()
+
+    def on_cnp(self, now_ns: int) -> None:
+        """A congestion notification arrived."""
+        if self._control is not None:
+            self._control.on_cnp(now_ns)
+
+    def check_timeout(self, now_ns: int) -> bool:
+        """Goes back when nothing was acknowledged for too long; True when it did."""
+        if self._deadline_ns is None or now_ns < self._deadline_ns:
+            return False
+        self._go_back()
+        self._deadline_ns = now_ns + self._rto_ns
+        return True
+
+    @property
+    def deadline_ns(self) -> int | None:
+        """When the timeout fires unless something is acknowledged before."""
+        return self._deadline_ns
+
+    def _progress(self, acknowledged: int, now_ns: int) -> None:
+        if not self.oldest < acknowledged <= self._sent_end:
+            return
+        self.oldest = acknowledged
+        if self.next < acknowledged:
+            self._skip_to(acknowledged)
+        while self.messages and self.messages[0].end <= acknowledged:
+            self.messages.popleft()
+        self._deadline_ns = (
+            now_ns + self._rto_ns if self._sent_end > acknowledged else None
+        )
+
+    def _skip_to(self, psn: int) -> None:
+        self.next = psn
+        while self._pending and self._pending[0].end <= psn:
+            self._pending.popleft()
+
+    def _go_back(self) -> None:
+        self.next = self.oldest
+        self._pending = deque(self.messages)

@@ -164,9 +164,7 @@ class _Maker:
 
 def _assignments(spec: InferenceSpec, context: Context) -> Iterator[tuple[str, str, str]]:
     """Client, prefill and decode host of each request: round robin, each in an order by seed."""
-    wanted = [spec.clients, spec.servers.prefill]
-    if spec.servers.decode is not None:
-        wanted.append(spec.servers.decode)
+    wanted = [spec.clients, *spec.servers.sets]
     rng = context.rng(spec, "placement")
     groups = [
         list(hosts) for hosts in place(context.fabric, spec.plane, spec.placement, wanted, rng)

@@ -36,6 +36,11 @@ class Servers:
     prefill: HostSet
     decode: HostSet | None
 
+    @property
+    def sets(self) -> list[HostSet]:
+        """Those that are there."""
+        return [self.prefill] if self.decode is None else [self.prefill, self.decode]
+
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceSpec(WorkloadSpec):
@@ -77,11 +82,14 @@ def read(reader: Reader, folder: Path) -> InferenceSpec:
     common = read_common(reader, KIND)
     mode = reader.choice("mode", MODES, "disaggregated", what="mode")
     slo = reader.mapping("slo", {})
+    clients = reader.get("clients", as_host_set, HostSet(reader.at("clients"), 1))
+    servers = _read_servers(reader, mode)
+    sets = [clients, *servers.sets]
     spec = InferenceSpec(
         **common,
-        clients=reader.get("clients", as_host_set, HostSet(reader.at("clients"), 1)),
-        servers=_read_servers(reader, mode),
-        placement=read_placement(reader),
+        clients=clients,
+        servers=servers,
+        placement=read_placement(reader, sets),
         source=_read_source(reader, folder),
         model=as_model(reader.raw("model", DEFAULT_MODEL), reader.at("model")),
         mode=mode,

@@ -68,10 +68,16 @@ class HostSet:
     names: tuple[str, ...] = ()
 
 
-def read_placement(reader: Reader) -> Placement:
-    """Read ``placement`` (a name) and ``offset``."""
+def read_placement(reader: Reader, sets: Iterable[HostSet]) -> Placement:
+    """Read ``placement`` (a name) and ``offset``, which make sense for numbers of hosts only."""
     order = reader.choice("placement", ORDERS, "contiguous", what="placement")
-    return Placement(order, reader.integer("offset", 0, minimum=0))
+    offset = reader.integer("offset", 0, minimum=0)
+    wanted = list(sets)
+    for key in ("placement", "offset"):
+        if reader.has(key) and all(wish.names for wish in wanted):
+            rule = f"has no effect: {wanted[0].path} names the hosts"
+            raise SpecError(reader.at(key), reader.raw(key), rule, f"leave {key} out")
+    return Placement(order, offset)
 
 
 def as_host_set(value: object, path: str, minimum: int = 1) -> HostSet:

@@ -1,0 +1,41 @@
+# Every target prepares the machine first (scripts/provision.sh; well under a second when nothing
+# changed). As root, or with sudo: the fabric is made of the kernel's network namespaces.
+FABRICLAB_VENV ?= $(CURDIR)/.venv
+export FABRICLAB_VENV
+BIN := $(FABRICLAB_VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help provision demo test test-unit check format clean distclean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+provision: ## prepare this machine: Debian packages and the virtual environment
+	@scripts/provision.sh
+
+demo: provision ## training beside inference, under two settings, and the report
+	@$(BIN)/fabriclab demo
+
+test: provision ## all tests; those that need root are skipped without it
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-unit: provision ## the tests that need neither root nor Mininet
+	@$(BIN)/python -m pytest tests/unit tests/generative tests/repo $(PYTEST_ARGS)
+
+check: provision ## formatting, lint, types and the direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: provision ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## remove what interrupted runs left on this machine, and caches; results stay
+	@if [ -x $(BIN)/fabriclab ]; then $(BIN)/fabriclab clean; fi
+	rm -rf build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find controller emulator tests topologies traffic -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean ## as clean, and the virtual environment
+	rm -rf $(FABRICLAB_VENV) $(FABRICLAB_VENV).log $(FABRICLAB_VENV).lock fabriclab.egg-info

@@ -24,3 +24,18 @@ def message_wire_bytes(size_bytes: int, payload_bytes: int) -> int:
 
 def _packet_wire_bytes(payload_bytes: int) -> int:
     return wire.wire_bytes(wire.data_frame_bytes(payload_bytes))
+
+
+def header_efficiency(payload_bytes: int, overhead_bytes: int | None = None) -> float:
+    """Share of line time that is payload when all packets are full.
+
+    Args:
+        payload_bytes: payload of a packet.
+        overhead_bytes: all else that takes line time; None for a RoCEv2 packet over IPv4 with frame
+            check sequence, preamble and gap (82 B).
+    """
+    if payload_bytes <= 0:
+        return 0.0
+    if overhead_bytes is None:
+        return payload_bytes / _packet_wire_bytes(payload_bytes)
+    return payload_bytes / (payload_bytes + overhead_bytes)

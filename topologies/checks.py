@@ -68,6 +68,8 @@ def _link_problems(fabric: Fabric, path: str) -> Iterator[SpecError]:
                 yield SpecError(place, name, "is not a node of this fabric")
         if link.a == link.b:
             yield SpecError(place, ends, "links a node to itself")
+        elif {fabric.by_name[name].role for name in ends if name in fabric.by_name} == {Role.HOST}:
+            yield SpecError(place, ends, "links two hosts without a switch")
         if lanes[frozenset(ends), link.lane] > 1:
             yield SpecError(place, ends, f"have several links in lane {link.lane}")
 
@@ -158,18 +160,18 @@ def _connection_problems(fabric: Fabric, path: str) -> Iterator[SpecError]:
             yield SpecError(path, node.name, "has no link")
     for plane in fabric.planes:
         members = {n for link in fabric.links if link.plane == plane for n in (link.a, link.b)}
-        start = min(members)
+        start = min(name for name in members if fabric.by_name[name].is_switch)
         lost = sorted(members - _reachable(fabric, plane, start))
         if lost:
             yield SpecError(path, lost, f"cannot be reached from {start} in plane {plane}")
 
 
 def _reachable(fabric: Fabric, plane: int, start: str) -> set[str]:
-    """Nodes that packets from a node can reach; hosts do not forward."""
+    """Nodes that packets from a switch can reach; hosts do not forward."""
     seen, queue = {start}, deque([start])
     while queue:
         name = queue.popleft()
-        if fabric.by_name[name].role is Role.HOST and name != start:
+        if not fabric.by_name[name].is_switch:
             continue
         for port in fabric.ports_of[name]:
             peer = fabric.port(port.peer).node

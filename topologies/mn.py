@@ -21,7 +21,6 @@ from typing import Any
 from mininet.link import TCLink  # type: ignore[import-not-found, import-untyped, unused-ignore]
 from mininet.topo import Topo  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-
 # mn executes this file without ``__file__`` and outside any package: make the checkout importable.
 sys.path.insert(
     0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))

@@ -14,17 +14,15 @@ The only module of this package that imports Mininet.
 
 from __future__ import annotations
 
-import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from mininet.link import TCLink  # type: ignore[import-not-found, import-untyped, unused-ignore]
 from mininet.topo import Topo  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 # mn executes this file without ``__file__`` and outside any package: make the checkout importable.
-sys.path.insert(
-    0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))
-)
+sys.path.insert(0, str(Path(sys._getframe().f_code.co_filename).resolve().parents[1]))
 
 from topologies import addressing as _addressing
 from topologies.errors import SpecError
@@ -109,7 +107,7 @@ def _address(fabric: Fabric, host: str, plane: int) -> dict[str, str]:
 
 
 def _further_address(fabric: Fabric, port: Port) -> dict[str, Any]:
-    """Link options that address a host's second interface and later ones; Mininet does the first."""
+    """Link options for the address of any but a host's first interface, which Mininet does."""
     if fabric.by_name[port.node].is_switch or port.number == 1:
         return {}
     address = _address(fabric, port.node, fabric.link_of(port).plane)

@@ -70,7 +70,7 @@ class Port:
     """One end of a link.
 
     Attributes:
-        index: position in `Fabric.ports` plus 1; identifies the port in every map of the data plane.
+        index: position in `Fabric.ports` plus 1; identifies the port in all maps of the data plane.
         node: the node that it belongs to.
         number: 1-based number on its node, the OpenFlow port number on switches.
         link: id of its link.

@@ -26,6 +26,7 @@ class Paths:
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
         self._distances: dict[tuple[str, int], dict[str, int]] = {}
+        self._delays: dict[tuple[str, int], dict[str, int]] = {}
 
     @cached_property
     def _neighbours(self) -> dict[tuple[str, int], list[tuple[Port, str]]]:
@@ -53,7 +54,8 @@ class Paths:
 
     def delay_ns(self, src: str, dst: str, plane: int = 1) -> int:
         """Smallest sum of propagation delays among the equal-cost paths, ns."""
-        return min(path_delay_ns(self.fabric, path) for path in self.between(src, dst, plane))
+        self._require(src, plane)
+        return self._delays_to(dst, plane)[src]
 
     def _require(self, host: str, plane: int) -> None:
         if (host, plane) not in self.fabric.attachment:
@@ -78,17 +80,34 @@ class Paths:
                     queue.append(peer)
         return distances
 
+    def _delays_to(self, dst: str, plane: int) -> dict[str, int]:
+        """Smallest delay from every node to a host over equal-cost paths, nearest nodes first."""
+        if (dst, plane) not in self._delays:
+            distances, delays = self._to(dst, plane), {dst: 0}
+            for node in list(distances)[1:]:
+                delays[node] = min(
+                    self.fabric.link_of(port).delay_ns + delays[peer]
+                    for port, peer in self._onward(node, distances, plane)
+                )
+            self._delays[dst, plane] = delays
+        return self._delays[dst, plane]
+
+    def _onward(
+        self, node: str, distances: dict[str, int], plane: int
+    ) -> Iterator[tuple[Port, str]]:
+        """The ports of a node that lead one link closer, and the nodes behind them."""
+        for port, peer in self._neighbours[node, plane]:
+            closer = distances[peer] == distances[node] - 1
+            if closer and (not distances[peer] or self.fabric.by_name[peer].is_switch):
+                yield port, peer
+
     def _walk(self, node: str, distances: dict[str, int], plane: int) -> Iterator[Path]:
         if not distances[node]:
             yield ()
             return
-        for port, peer in self._neighbours[node, plane]:
-            if distances[peer] == distances[node] - 1 and self._passable(peer, distances):
-                for rest in self._walk(peer, distances, plane):
-                    yield (port.index, *rest)
-
-    def _passable(self, node: str, distances: dict[str, int]) -> bool:
-        return not distances[node] or self.fabric.by_name[node].is_switch
+        for port, peer in self._onward(node, distances, plane):
+            for rest in self._walk(peer, distances, plane):
+                yield (port.index, *rest)
 
 
 def links_of(fabric: Fabric, path: Path) -> tuple[int, ...]:

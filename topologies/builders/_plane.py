@@ -1,4 +1,4 @@
-"""What the builders share: reading the keys of one leaf-spine plane and joining planes to a fabric."""
+"""What the builders share: reading the keys of a leaf-spine plane, joining planes to a fabric."""
 
 from __future__ import annotations
 
@@ -159,8 +159,8 @@ def _nodes(shapes: Sequence[PlaneShape]) -> tuple[Node, ...]:
     for role in (Role.LEAF, Role.SPINE):
         for plane, shape in enumerate(shapes, start=1):
             total = len(shape.hosts_per_leaf) if role is Role.LEAF else shape.spines
-            for index in range(1, total + 1):
-                nodes.append(Node(switch_name(role, plane, index), role, plane, index))
+            indices = range(1, total + 1)
+            nodes += (Node(switch_name(role, plane, i), role, plane, i) for i in indices)
     return tuple(nodes)
 
 

@@ -1,0 +1,42 @@
+"""Rules that span several sections of an experiment."""
+
+from __future__ import annotations
+
+from emulator.spec.model import DCQCN, Experiment
+from topologies.errors import SpecError
+from traffic import wire
+from traffic.workloads import build_all
+
+
+def check(experiment: Experiment) -> None:
+    """Raise the first rule that an experiment breaks."""
+    _has_something_to_do(experiment)
+    _probes_end(experiment)
+    _control_has_marks(experiment)
+    build_all(experiment.workloads, experiment.fabric, experiment.seed, experiment.shrink or 1.0)
+
+
+def _has_something_to_do(experiment: Experiment) -> None:
+    if not experiment.workloads and experiment.probes is None:
+        way_out = "add an entry such as {kind: background, pattern: permutation, ...}, or probes:"
+        raise SpecError("workloads", [], "is empty, and there are no probes: nothing to do", way_out)
+
+
+def _probes_end(experiment: Experiment) -> None:
+    """Probes alone would go on for ever."""
+    if not experiment.workloads and experiment.duration_ns is None:
+        rule = "is not given, and a run of probes alone has no other end"
+        raise SpecError("duration", None, rule, "write e.g. duration: 10 ms")
+
+
+def _control_has_marks(experiment: Experiment) -> None:
+    """A sender that reacts to marks needs switches that mark its class."""
+    if experiment.transport.control != DCQCN:
+        return
+    marked = {rule.tc for rule in experiment.ecn}
+    for spec in experiment.workloads:
+        tc = wire.traffic_class(spec.dscp)
+        if tc not in marked:
+            rule = f"reacts to ECN marks, but no rule marks class {tc}, which {spec.name} uses"
+            way_out = f"add ecn: {{classes: [{tc}], ...}}, or write control: none"
+            raise SpecError("transport.control", DCQCN, rule, way_out)

@@ -1,0 +1,187 @@
+"""From an experiment file to an `Experiment`: read, merge, build, check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from emulator.spec import checks, keys, merge, network, ports, profiles, yamlfile
+from emulator.spec.model import AUTO, Experiment
+from topologies.errors import SpecError, UnknownNameError
+from topologies.model import Fabric
+from topologies.reading import Reader, as_number, join
+from topologies.registry import build_fabric
+from traffic import wire
+from traffic.workloads import WorkloadSpec, parse_workloads
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MAX_SEED = 2**63 - 1
+MAX_SCALE = 1e9
+CLOCKS = ("live",)
+
+
+def load(path: Path | str, overrides: Mapping[str, str] | None = None) -> Experiment:
+    """The experiment that a file describes.
+
+    Args:
+        path: the YAML file; file names in it are relative to its folder.
+        overrides: key path -> value as text, as in ``--set fabric.leaves=8``; these win.
+
+    Raises:
+        SpecError: anything is wrong with the file; the message says where.
+    """
+    path = Path(path)
+    return assemble(yamlfile.read_file(path), path, overrides or {})
+
+
+def assemble(
+    document: yamlfile.Document, path: Path, overrides: Mapping[str, str] | None = None
+) -> Experiment:
+    """The experiment of a document that was read from (or belongs at) a path."""
+    merged = merge.defaults()
+    try:
+        merged = layered(document, overrides or {})
+        experiment = _Assembly(merged, path).experiment()
+        checks.check(experiment)
+        return experiment
+    except SpecError as error:
+        raise located(error, merged.origins, str(path)) from None
+
+
+def layered(document: yamlfile.Document, overrides: Mapping[str, str]) -> merge.Merged:
+    """Defaults, profile, file and ``--set``, the later over the earlier."""
+    top = merge.Merged()
+    top.overlay(document.data, lambda path: document.places.get(path, "file"))
+    for key, text in overrides.items():
+        if key == "profile":
+            top.set(key, text)
+    name = top.data.get("profile", keys.default_of("profile"))
+    merged = merge.defaults()
+    try:
+        profile = profiles.read_profile(name)
+    except SpecError as error:
+        raise located(error, top.origins, "") from None
+    settings = {key: profile.data[key] for key in profiles.SECTIONS if key in profile.data}
+    merged.overlay(settings, lambda _: f"profile {name}")
+    merged.overlay(document.data, lambda path: document.places.get(path, "file"))
+    for key, text in overrides.items():
+        merged.set(key, text)
+    return merged
+
+
+def located(error: SpecError, origins: Mapping[str, str], file: str) -> SpecError:
+    """The error with the place that its key's value came from, unless it has one."""
+    if error.file is None:
+        origin = merge.origin_of(error.path, origins)
+        plain = origin in (None, "default")
+        in_file = plain or str(origin).startswith(("profile ", merge.FLAG))
+        error.file = file if plain else f"{file} ({origin})" if in_file and file else origin
+        if not error.file:
+            error.file = None
+    return error
+
+
+class _Assembly:
+    """Reads the merged document section by section."""
+
+    def __init__(self, merged: merge.Merged, path: Path) -> None:
+        self._path = path
+        self._folder = path.resolve().parent
+        self._merged = merged
+        self._data = merged.data
+
+    def experiment(self) -> Experiment:
+        """The whole experiment."""
+        self._refuse_unknown()
+        reader = Reader(self._data)
+        fabric = self._fabric(reader)
+        workloads = self._workloads()
+        classes = workload_classes(workloads)
+        return Experiment(
+            name=self._name(reader),
+            seed=reader.integer("seed", minimum=0, maximum=MAX_SEED),
+            clock=reader.choice("clock", CLOCKS, what="clock"),
+            dilation=reader.get("dilation", _scale, None),
+            shrink=reader.get("shrink", _scale, None),
+            budget_ns=reader.duration("budget", allow_zero=False),
+            duration_ns=self._duration(reader),
+            fabric=fabric,
+            profile=reader.text("profile"),
+            ecn=ports.read_ecn(self._data["ecn"], fabric, classes),
+            scheduler=ports.read_scheduler(self._data["scheduler"], fabric),
+            buffers=ports.read_buffers(self._data["buffers"]),
+            routing=network.read_routing(self._data["routing"], fabric),
+            transport=network.read_transport(self._data["transport"], fabric),
+            switch=network.read_switch(self._data["switch"]),
+            workloads=workloads,
+            probes=network.read_probes(self._data["probes"], fabric, classes),
+            pcap=ports.read_pcap(self._data["pcap"], fabric),
+            document=self._data,
+            origins=self._merged.origins,
+        )
+
+    def _refuse_unknown(self) -> None:
+        """Keys of later versions, and keys of no version."""
+        for key, value in self._data.items():
+            if key in keys.UNAVAILABLE:
+                rule = f"asks for {keys.UNAVAILABLE[key]}, which is not available in this version"
+                raise SpecError(key, value, rule, f"remove {key}:")
+            if key not in keys.TOP_LEVEL:
+                raise UnknownNameError(key, "key", key, keys.TOP_LEVEL)
+        if self._data["clock"] == "virtual":
+            rule = "is not available in this version"
+            raise SpecError("clock", "virtual", rule, "write clock: live")
+
+    def _name(self, reader: Reader) -> str:
+        name = reader.text("name", self._path.stem)
+        if not _NAME.fullmatch(name):
+            rule = "must be 1 to 64 letters, digits, dots, _ or -, beginning with a letter or digit"
+            raise SpecError("name", name, rule, "write e.g. name: my-experiment")
+        return name
+
+    def _fabric(self, reader: Reader) -> Fabric:
+        if not reader.has("fabric"):
+            way_out = "add fabric: {kind: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2}"
+            raise SpecError("fabric", None, "is missing", way_out)
+        return build_fabric(self._data["fabric"], "fabric")
+
+    def _workloads(self) -> tuple[WorkloadSpec, ...]:
+        self._resolve_traces()
+        return parse_workloads(self._data["workloads"], "workloads", self._folder)
+
+    def _resolve_traces(self) -> None:
+        """Make trace paths absolute: relative to the file, or to here when ``--set`` names them."""
+        entries = self._data["workloads"]
+        for index, entry in enumerate(entries if isinstance(entries, list) else []):
+            trace = entry.get("trace") if isinstance(entry, dict) else None
+            if not isinstance(trace, str) or not trace.strip():
+                continue
+            path = join(join("workloads", index), "trace")
+            origin = merge.origin_of(path, self._merged.origins) or ""
+            folder = Path.cwd() if origin.startswith(merge.FLAG) else self._folder
+            file = folder / Path(trace).expanduser()
+            if not file.is_file():
+                what = "is a folder" if file.is_dir() else "does not exist"
+                raise SpecError(path, trace, what, f"looked for {file}")
+            entry["trace"] = str(file)
+
+    def _duration(self, reader: Reader) -> int | None:
+        if reader.raw("duration") in ports.NONE:
+            return None
+        return reader.duration("duration", allow_zero=False)
+
+
+def _scale(value: object, path: str) -> float | None:
+    if value == AUTO:
+        return None
+    if isinstance(value, str):
+        raise SpecError(path, value, "is neither auto nor a number", "write e.g. auto or 1000")
+    return as_number(value, path, minimum=1, maximum=MAX_SCALE)
+
+
+def workload_classes(workloads: tuple[WorkloadSpec, ...]) -> tuple[int, ...]:
+    """Traffic classes that workloads use; all eight when there are none."""
+    used: set[Any] = {wire.traffic_class(spec.dscp) for spec in workloads}
+    return tuple(sorted(used)) or tuple(range(ports.CLASSES))

@@ -1,0 +1,153 @@
+"""What an experiment file says, resolved and checked: frozen dataclasses in target units.
+
+Rates are bit/s, times ns, sizes bytes. "auto" stays "auto" where only a measurement of the machine
+(`emulator.scale`) or a path (`emulator.timing`) can answer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from topologies.model import Fabric
+from topologies.settings import BufferRule, ClassRule, EcnRule
+from traffic.dcqcn_params import PARAMETER_SETS, DcqcnParams
+from traffic.workloads import WorkloadSpec
+
+AUTO = "auto"
+UNLIMITED = "unlimited"
+STORE_AND_FORWARD = "store-and-forward"
+CUT_THROUGH = "cut-through"
+NO_CONTROL = "none"
+DCQCN = "dcqcn"
+ALL_LEAVES = "all-leaves"
+ALL_HOSTS = "all-hosts"
+
+
+@dataclass(frozen=True)
+class RoutingSpec:
+    """The controller's routing policy.
+
+    Attributes:
+        policy: name in `controller.policies.registry`.
+        options: what the file says beside ``policy``, as written.
+    """
+
+    policy: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def section(self) -> dict[str, Any]:
+        """The ``routing:`` section as the controller reads it."""
+        return {"policy": self.policy, **self.options}
+
+
+@dataclass(frozen=True)
+class TransportSpec:
+    """How NICs deliver messages.
+
+    Attributes:
+        kind: ``roce``: RoCEv2 reliable connections, go-back-N.
+        control: ``none`` or ``dcqcn``.
+        params: name of the DCQCN parameter set.
+        overrides: (field of `DcqcnParams`, value) pairs that differ from the set.
+        payload_bytes: payload of a full packet.
+        window: most unacknowledged packets of a connection, ``auto`` (2 BDP) or ``unlimited``.
+        retransmit_timeout_ns: None = auto, from the path and the switch buffers.
+    """
+
+    kind: str
+    control: str
+    params: str
+    overrides: tuple[tuple[str, Any], ...]
+    payload_bytes: int
+    window: int | str
+    retransmit_timeout_ns: int | None
+
+    @property
+    def dcqcn(self) -> DcqcnParams | None:
+        """Parameters of the rate control; None when the senders do not react."""
+        if self.control != DCQCN:
+            return None
+        return replace(PARAMETER_SETS[self.params], **dict(self.overrides))
+
+
+@dataclass(frozen=True)
+class SwitchSpec:
+    """What every switch does with a packet that need not wait.
+
+    Attributes:
+        mode: ``store-and-forward`` or ``cut-through``.
+        latency_ns: time in the switch's pipeline.
+    """
+
+    mode: str = STORE_AND_FORWARD
+    latency_ns: int = 0
+
+
+@dataclass(frozen=True)
+class ProbeSpec:
+    """Latency and loss probes.
+
+    Attributes:
+        pairs: ``all-leaves`` (the first host of each leaf with that of each other leaf),
+            ``all-hosts``, or (source, destination) pairs.
+        rate_per_s: probes per second of model time, for each pair and class.
+        classes: traffic classes that are probed.
+        size_bytes: payload of a probe packet.
+    """
+
+    pairs: str | tuple[tuple[str, str], ...]
+    rate_per_s: float
+    classes: tuple[int, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment, complete: nothing else decides what a run does, except the machine.
+
+    Attributes:
+        name: names the run folder.
+        seed: the one source of randomness.
+        clock: ``live``.
+        dilation: how many times slower than the target the emulation runs; None = auto.
+        shrink: what message sizes, computations and request gaps are divided by; None = auto.
+        budget_ns: wall time that ``shrink: auto`` aims for.
+        duration_ns: upper limit of model time; None = until everything has arrived.
+        fabric: built and verified.
+        profile: name of the profile below the user's settings.
+        ecn: marking rules; empty = switches mark nothing.
+        scheduler: one rule for each of the eight classes.
+        buffers: dynamic threshold of each of the eight classes.
+        routing: the controller's policy.
+        transport: the NICs.
+        switch: forwarding mode and latency.
+        workloads: what the hosts do.
+        probes: None = no probes.
+        pcap: names of the ports whose traffic is captured.
+        document: the merged file (defaults, profile, file, ``--set``), with paths resolved.
+        origins: key path -> where its value came from.
+    """
+
+    name: str
+    seed: int
+    clock: str
+    dilation: float | None
+    shrink: float | None
+    budget_ns: int
+    duration_ns: int | None
+    fabric: Fabric
+    profile: str
+    ecn: tuple[EcnRule, ...]
+    scheduler: tuple[ClassRule, ...]
+    buffers: tuple[BufferRule, ...]
+    routing: RoutingSpec
+    transport: TransportSpec
+    switch: SwitchSpec
+    workloads: tuple[WorkloadSpec, ...]
+    probes: ProbeSpec | None
+    pcap: tuple[str, ...]
+    document: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

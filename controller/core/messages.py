@@ -163,6 +163,10 @@ class FlowMod:
         """Remove exactly one rule, whatever its generation."""
         return FlowMod(Command.DELETE_STRICT, key.match, key.priority, table=key.table)
 
+    def __str__(self) -> str:
+        rule = Rule(self.priority, self.match, self.actions, self.table)
+        return f"{self.command.name} {rule} (cookie {self.cookie:#x}/{self.cookie_mask:#x})"
+
 
 @dataclass(frozen=True, slots=True)
 class Barrier:

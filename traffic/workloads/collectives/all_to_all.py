@@ -10,7 +10,7 @@ def _builder(ranks: int, size_bytes: int) -> PlanBuilder:
     return PlanBuilder(split_bytes(size_bytes, ranks) * ranks)
 
 
-@register("all-to-all", "pairwise")
+@register("all-to-all", "pairwise", default=True)
 def pairwise(ranks: int, size_bytes: int, pieces: int) -> Plan:
     """In step i each rank sends to rank + i, once its own exchange of step i - 1 is complete."""
     builder = _builder(ranks, size_bytes)

@@ -6,7 +6,7 @@ from traffic.workloads.collectives.plan import Plan, PlanBuilder, split_bytes
 from traffic.workloads.collectives.registry import register
 
 
-@register("broadcast", "chain", parts=lambda ranks, pieces: pieces, piecewise=True)
+@register("broadcast", "chain", parts=lambda ranks, pieces: pieces, piecewise=True, default=True)
 def chain(ranks: int, size_bytes: int, pieces: int) -> Plan:
     """Rank r passes a piece on when it has it: N - 2 + pieces steps.
 

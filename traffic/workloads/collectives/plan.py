@@ -90,13 +90,9 @@ def split_bytes(size_bytes: int, parts: int) -> list[int]:
 def exits(plan: Plan, rank: int) -> tuple[int, ...]:
     """Positions of the sends after whose arrival the rank is through with the collective.
 
-    These are the last data that it received: those that none of its own sends waits for. A rank
-    that receives nothing (the root of a broadcast) is through when its own last sends have come.
+    These are the last message from each other rank; earlier ones of the same pair come before. A
+    rank that receives nothing (the root of a broadcast) is through when its own last ones arrived.
     """
-    awaited = {position for send in plan if send.src == rank for position in send.after}
-    received = [index for index, send in enumerate(plan) if send.dst == rank]
-    if received:
-        return tuple(index for index in received if index not in awaited)
-    return tuple(
-        index for index, send in enumerate(plan) if send.src == rank and index not in awaited
-    )
+    received = {send.src: index for index, send in enumerate(plan) if send.dst == rank}
+    sent = {send.dst: index for index, send in enumerate(plan) if send.src == rank}
+    return tuple(sorted((received or sent).values()))

@@ -22,6 +22,7 @@ class Algorithm:
         build: makes the plan.
         parts: number of blocks that the buffer is cut into, which is also its least size in bytes.
         piecewise: whether the number of pieces matters.
+        default: whether it is used where no algorithm is named.
     """
 
     collective: str
@@ -29,6 +30,7 @@ class Algorithm:
     build: PlanFunction
     parts: Callable[[int, int], int]
     piecewise: bool = False
+    default: bool = False
 
 
 _ALGORITHMS: dict[str, dict[str, Algorithm]] = {}
@@ -39,14 +41,17 @@ def register(
     name: str,
     parts: Callable[[int, int], int] = lambda ranks, pieces: ranks,
     piecewise: bool = False,
+    default: bool = False,
 ) -> Callable[[PlanFunction], PlanFunction]:
-    """Decorator that names an algorithm; the first of a collective is its default."""
+    """Decorator that names an algorithm; a collective has one that is its default."""
 
     def enter(build: PlanFunction) -> PlanFunction:
-        algorithms = _ALGORITHMS.setdefault(collective, {})
-        if name in algorithms:
+        known = _ALGORITHMS.setdefault(collective, {})
+        if name in known:
             raise ValueError(f"{collective} has two algorithms named {name}")
-        algorithms[name] = Algorithm(collective, name, build, parts, piecewise)
+        if default and any(other.default for other in known.values()):
+            raise ValueError(f"{collective} has two default algorithms")
+        known[name] = Algorithm(collective, name, build, parts, piecewise, default)
         return build
 
     return enter
@@ -59,7 +64,8 @@ def collectives() -> list[str]:
 
 def algorithms(collective: str) -> list[str]:
     """Names of a collective's algorithms, the default first."""
-    return list(_ALGORITHMS[collective])
+    known = _ALGORITHMS[collective].values()
+    return [entry.name for entry in sorted(known, key=lambda e: (not e.default, e.name))]
 
 
 def algorithm(collective: str, name: str | None = None, path: str = "") -> Algorithm:
@@ -78,7 +84,7 @@ def algorithm(collective: str, name: str | None = None, path: str = "") -> Algor
         raise UnknownNameError(f"{prefix}collective", "collective", collective, _ALGORITHMS)
     known = _ALGORITHMS[collective]
     if name is None:
-        return next(iter(known.values()))
+        name = algorithms(collective)[0]
     if name not in known:
         what = f"algorithm of {collective}"
         raise UnknownNameError(f"{prefix}algorithm", what, name, known)

@@ -29,7 +29,7 @@ def _gather(builder: PlanBuilder, ranks: int, first_step: int) -> None:
         )
 
 
-@register("all-reduce", "ring")
+@register("all-reduce", "ring", default=True)
 def all_reduce(ranks: int, size_bytes: int, pieces: int) -> Plan:
     """Reduce-scatter, then all-gather."""
     builder = PlanBuilder(split_bytes(size_bytes, ranks))
@@ -38,7 +38,7 @@ def all_reduce(ranks: int, size_bytes: int, pieces: int) -> Plan:
     return builder.plan()
 
 
-@register("reduce-scatter", "ring")
+@register("reduce-scatter", "ring", default=True)
 def reduce_scatter(ranks: int, size_bytes: int, pieces: int) -> Plan:
     """Rank r ends with the sum of everybody's block r."""
     builder = PlanBuilder(split_bytes(size_bytes, ranks))
@@ -46,7 +46,7 @@ def reduce_scatter(ranks: int, size_bytes: int, pieces: int) -> Plan:
     return builder.plan()
 
 
-@register("all-gather", "ring")
+@register("all-gather", "ring", default=True)
 def all_gather(ranks: int, size_bytes: int, pieces: int) -> Plan:
     """Rank r starts with block r; all end with all blocks."""
     builder = PlanBuilder(split_bytes(size_bytes, ranks))
@@ -54,7 +54,7 @@ def all_gather(ranks: int, size_bytes: int, pieces: int) -> Plan:
     return builder.plan()
 
 
-@register("send-recv", "ring", parts=lambda ranks, pieces: 1)
+@register("send-recv", "ring", parts=lambda ranks, pieces: 1, default=True)
 def send_recv(ranks: int, size_bytes: int, pieces: int) -> Plan:
     """Each rank sends its whole buffer, block r, to the next one (nccl-tests sendrecv)."""
     builder = PlanBuilder([size_bytes] * ranks)

@@ -1,0 +1,325 @@
+"""Pictures of the fabric: the map with link load, queue depths, rates of the host NICs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from numpy.typing import NDArray
+
+from emulator.report import style
+from emulator.report.extract import MarkRule
+from emulator.report.fabricmap import (
+    Cable,
+    FabricMap,
+    MapPort,
+    hosts_of,
+    manifest_ports,
+    natural,
+    port_words,
+)
+from emulator.report.picture import Picture
+from emulator.report.series import binned_rate_bps, rate_unit, size_unit, thin, time_unit
+from emulator.results import format as fmt
+from emulator.results.queues import QueueSeries
+
+TOP_QUEUES = 6
+ROWS_OF_CURVES = 16
+_MAX_HOST_LABELS = 24
+_RATE_BINS = 300
+_QUEUE_BUCKETS = 200
+_NEAR = 2.5
+_LABEL_GAP = 0.22
+_NO_SAMPLES = "No queue samples were recorded in this run."
+
+
+def fabric_picture(fabric: FabricMap | None) -> Picture:
+    """The fabric with each cable coloured by the load of its busier direction."""
+    title = "Fabric and link load"
+    aid = (
+        "Each line is a cable: the thicker and the warmer its colour, the larger the share of its "
+        "rate that the busier direction used on average while the run sent traffic."
+    )
+    if fabric is None:
+        return Picture("fabric", title, aid, None, "The manifest lists no ports, so no map.")
+    words = port_words(fabric.ports)
+    with style.styled("fabric"):
+        levels = {y for _, y in fabric.positions.values()}
+        figure = style.new_figure(1.2 + 1.05 * (max(levels) - min(levels) + 0.6))
+        axes = figure.subplots()
+        _draw_cables(axes, fabric)
+        _draw_nodes(axes, fabric)
+        axes.set_axis_off()
+        axes.set_xlim(-0.01, 1.01)
+        axes.set_ylim(min(levels) - 0.45, max(levels) + 0.4)
+        scale = ScalarMappable(Normalize(0, 100), style.LOAD_MAP)
+        bar = figure.colorbar(scale, ax=axes, shrink=0.8, aspect=18, pad=0.01)
+        bar.set_label("mean load of the busier direction (%)")
+        svg = style.to_svg(figure, "fabric", title)
+    return Picture("fabric", title, aid, svg, _busiest_sentence(fabric, words))
+
+
+def _busiest_sentence(fabric: FabricMap, words: Mapping[str, str]) -> str:
+    known = [cable for cable in fabric.cables if not np.isnan(cable.load)]
+    if not known:
+        return f"{_NO_SAMPLES} Link load is unknown."
+    top = sorted(known, key=lambda cable: -cable.load)[:3]
+    listed = "; ".join(
+        f"{words[cable.busy_port]} {fmt.percent(cable.load)} (peak {fmt.percent(cable.peak)})"
+        for cable in top
+    )
+    return f"Busiest: {listed}."
+
+
+def _draw_cables(axes: Axes, fabric: FabricMap) -> None:
+    for cable in sorted(fabric.cables, key=lambda item: np.nan_to_num(item.load, nan=-1)):
+        x, y = _ends(cable, fabric)
+        if np.isnan(cable.load):
+            axes.plot(x, y, color=style.GREY, linewidth=0.8, linestyle=":")
+            continue
+        load = min(cable.load, 1.0)
+        axes.plot(
+            x,
+            y,
+            color=style.LOAD_MAP(load),
+            linewidth=1.0 + 4.5 * load,
+            solid_capstyle="round",
+            zorder=1 + load,
+        )
+
+
+def _ends(cable: Cable, fabric: FabricMap) -> tuple[list[float], list[float]]:
+    lower, upper = fabric.positions[cable.lower], fabric.positions[cable.upper]
+    shift = (cable.lane - (cable.lanes - 1) / 2) * 0.012
+    return [lower[0] + shift, upper[0] + shift], [lower[1], upper[1]]
+
+
+def _draw_nodes(axes: Axes, fabric: FabricMap) -> None:
+    hosts = [name for name, tier in fabric.tiers.items() if tier == 0]
+    for name, (x, y) in fabric.positions.items():
+        if fabric.tiers[name] == 0:
+            axes.plot(x, y, "o", color=style.BLACK, markersize=4.5, zorder=4)
+        else:
+            box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": style.BLACK}
+            size = 8.5 if len(fabric.tiers) - len(hosts) <= 20 else 6.5
+            axes.text(x, y, name, ha="center", va="center", fontsize=size, bbox=box, zorder=5)
+    one_plane = min(y for _, y in fabric.positions.values()) >= 0
+    for text, x in _host_labels(fabric, hosts):
+        beside = not one_plane and text in fabric.tiers
+        axes.annotate(
+            text,
+            (x, 0.0),
+            (7, 0) if beside else (0, -7),
+            textcoords="offset points",
+            fontsize=8.5,
+            zorder=6,
+            ha="left" if beside else "center",
+            va="center" if beside else "top",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+        )
+
+
+def _host_labels(fabric: FabricMap, hosts: Sequence[str]) -> list[tuple[str, float]]:
+    """Every host's name, or one range per leaf where names would run into each other."""
+    if len(hosts) <= _MAX_HOST_LABELS:
+        return [(name, fabric.positions[name][0]) for name in hosts]
+    groups: dict[str, list[str]] = {}
+    for cable in fabric.cables:
+        if fabric.tiers[cable.lower] == 0 and cable.lower not in groups.get(cable.upper, []):
+            groups.setdefault(cable.upper, []).append(cable.lower)
+    labels = {}
+    for members in groups.values():
+        names = sorted(members, key=natural)
+        text = names[0] if len(names) == 1 else f"{names[0]}-{names[-1]}"
+        labels[text] = float(np.mean([fabric.positions[name][0] for name in names]))
+    return list(labels.items())
+
+
+def queue_picture(
+    samples: QueueSeries | None, ports: Sequence[MapPort], rules: Sequence[MarkRule]
+) -> Picture:
+    """Depth over time of the busiest switch ports, with the marking thresholds."""
+    title = "Queue depth"
+    aid = (
+        "Each row is one of the switch ports with the longest queues, and its height the bytes "
+        "that wait there; dashed lines are ECN thresholds: no packet is marked below Kmin, "
+        "every one above Kmax."
+    )
+    if samples is None or not len(samples.time_ns):
+        return Picture("queues", title, aid, None, _NO_SAMPLES)
+    names = _deepest(samples, ports)
+    if not names:
+        return Picture("queues", title, aid, None, "No queue built up at any switch port.")
+    peak = max(int(samples.of_port("bytes", name).max()) for name in names)
+    chosen = {port.name: port for port in ports}
+    queues = [_queue(samples, rules, chosen.get(name), name, peak) for name in names]
+    far = sorted({label for queue in queues for label in queue.far})
+    note = f"No queue came near {' and '.join(far)}." if far else ""
+    return Picture("queues", title, aid, _draw_queues(samples, queues, peak), note)
+
+
+@dataclass(frozen=True)
+class _Queue:
+    """One row: its title, its depth over time, thresholds in reach by label, labels of others."""
+
+    title: str
+    depth: NDArray[np.int64]
+    near: Mapping[str, float]
+    far: Sequence[str]
+
+
+def _queue(
+    samples: QueueSeries, rules: Sequence[MarkRule], port: MapPort | None, name: str, peak: float
+) -> _Queue:
+    node = port.node if port else name
+    near, far = _thresholds([rule for rule in rules if rule.fits(name, node)], peak)
+    depth = samples.of_port("bytes", name)
+    words = port_words([port])[name] if port else name
+    return _Queue(f"{words}, peak {fmt.size_bytes(float(depth.max()))}", depth, near, far)
+
+
+def _draw_queues(samples: QueueSeries, queues: Sequence[_Queue], peak: float) -> str:
+    top = 1.12 * max([peak, *(value for queue in queues for value in queue.near.values())])
+    unit, clock = size_unit(top), time_unit(float(samples.time_ns[-1]))
+    with style.styled("queues"):
+        figure = style.new_figure(0.7 + 0.8 * len(queues))
+        rows = figure.subplots(len(queues), sharex=True, squeeze=False)[:, 0]
+        for axes, queue in zip(rows, queues, strict=True):
+            x, y = thin(samples.time_ns, queue.depth, _QUEUE_BUCKETS)
+            axes.fill_between(x / clock.factor, y / unit.factor, color=style.SKY, linewidth=0)
+            axes.plot(x / clock.factor, y / unit.factor, color=style.BLUE, linewidth=0.6)
+            axes.set_ylim(0, top / unit.factor)
+            axes.locator_params(axis="y", nbins=3)
+            axes.margins(x=0)
+            axes.set_title(queue.title, fontweight="normal", fontsize=8.5, pad=2)
+            _draw_thresholds(axes, queue.near, unit.factor)
+        rows[-1].set_xlabel(f"time in the run ({clock.name})")
+        figure.supylabel(f"queue ({unit.name})", fontsize=9)
+        return style.to_svg(figure, "queues", "Queue depth")
+
+
+def _deepest(samples: QueueSeries, ports: Sequence[MapPort]) -> list[str]:
+    hosts = hosts_of(ports)
+    of_hosts = {port.name for port in ports if port.node in hosts}
+    peaks = samples.arrays["bytes"].max(axis=0)
+    order = sorted(range(len(samples.ports)), key=lambda at: -int(peaks[at]))
+    deep = [samples.ports[at] for at in order if peaks[at] > 0]
+    return [name for name in deep if name not in of_hosts][:TOP_QUEUES]
+
+
+def _thresholds(rules: Sequence[MarkRule], peak_bytes: float) -> tuple[dict[str, float], list[str]]:
+    """Thresholds within reach of the queues by label, and labels of those far above."""
+    values = {("Kmin", rule.kmin_bytes) for rule in rules}
+    values |= {("Kmax", rule.kmax_bytes) for rule in rules}
+    near, far = {}, []
+    for word, value in sorted(values, key=lambda item: item[1]):
+        label = f"{word} {fmt.size_bytes(value)}"
+        if value <= _NEAR * peak_bytes:
+            near[label] = value
+        else:
+            far.append(label)
+    return near, far
+
+
+def _draw_thresholds(axes: Axes, levels: Mapping[str, float], factor: float) -> None:
+    top = axes.get_ylim()[1] * factor
+    for value in levels.values():
+        axes.axhline(value / factor, color=style.BLACK, linestyle=(0, (5, 3)), linewidth=0.9)
+    for text, value in _spread_labels(levels, _LABEL_GAP * top):
+        axes.annotate(
+            text,
+            (1.0, value / factor),
+            (4, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+        )
+
+
+def _spread_labels(levels: Mapping[str, float], gap: float) -> list[tuple[str, float]]:
+    """Labels with their heights; those that would overlap become one."""
+    groups: list[list[str]] = []
+    for label, value in sorted(levels.items(), key=lambda item: item[1]):
+        if groups and value - levels[groups[-1][0]] < gap:
+            groups[-1].append(label)
+        else:
+            groups.append([label])
+    return [(", ".join(group), levels[group[0]]) for group in groups]
+
+
+def rates_picture(samples: QueueSeries | None, manifest: Mapping[str, Any]) -> Picture:
+    """What each host NIC sent over time."""
+    title = "What each host sends"
+    ports = manifest_ports(manifest)
+    hosts = hosts_of(ports)
+    nics = sorted((port for port in ports if port.node in hosts), key=lambda p: natural(p.name))
+    curves = [curve for curve in (_nic_curve(samples, port) for port in nics) if curve]
+    if not curves:
+        return Picture("rates", title, "", None, _NO_SAMPLES)
+    if len(curves) <= ROWS_OF_CURVES:
+        aid = "Each row is one host NIC; a filled row means that it sends at its full line rate."
+        return Picture("rates", title, aid, _draw_rows(curves, title))
+    aid = "Each row is one host NIC; the warmer the colour, the closer it sends to its line rate."
+    return Picture("rates", title, aid, _draw_heat(curves, title))
+
+
+_Curve = tuple[MapPort, Any, Any]
+
+
+def _nic_curve(samples: QueueSeries | None, port: MapPort) -> _Curve | None:
+    if samples is None or port.name not in samples.ports:
+        return None
+    sent = samples.of_port("tx_bytes", port.name)
+    edges, rates = binned_rate_bps(samples.time_ns, sent, _RATE_BINS)
+    return (port, edges, rates) if len(rates) else None
+
+
+def _draw_rows(curves: Sequence[_Curve], title: str) -> str:
+    clock = time_unit(float(curves[0][1][-1]))
+    line_rate = max(port.rate_bps for port, _, _ in curves)
+    unit = rate_unit(line_rate)
+    with style.styled("rates"):
+        figure = style.new_figure(0.9 + 0.34 * len(curves))
+        rows = figure.subplots(len(curves), sharex=True, squeeze=False)[:, 0]
+        for axes, (port, edges, rates) in zip(rows, curves, strict=True):
+            axes.stairs(rates / unit.factor, edges / clock.factor, fill=True, color=style.SKY)
+            axes.set_ylim(0, port.rate_bps / unit.factor)
+            axes.set_yticks([])
+            axes.grid(visible=False)
+            axes.set_facecolor("#f4f6f8")
+            axes.spines["left"].set_visible(False)
+            axes.set_ylabel(port.name, rotation=0, ha="right", va="center")
+            axes.tick_params(axis="x", length=0)
+            axes.margins(x=0)
+        rows[-1].tick_params(axis="x", length=3)
+        rows[-1].set_xlabel(f"time in the run ({clock.name})")
+        height = fmt.rate_bps(line_rate)
+        rows[0].set_title(f"row height = line rate, {height}", fontweight="normal", fontsize=8.5)
+        return style.to_svg(figure, "rates", title)
+
+
+def _draw_heat(curves: Sequence[_Curve], title: str) -> str:
+    edges = curves[0][1]
+    clock = time_unit(float(edges[-1]))
+    load = np.array([rates / port.rate_bps * 100 for port, _, rates in curves])
+    with style.styled("rates"):
+        figure = style.new_figure(min(1.6 + 0.06 * len(curves), 6.5))
+        axes = figure.subplots()
+        extent = (edges[0] / clock.factor, edges[-1] / clock.factor, len(curves), 0)
+        image = axes.imshow(
+            load, aspect="auto", extent=extent, cmap=style.LOAD_MAP, vmin=0, vmax=100,
+            interpolation="nearest",
+        )  # fmt: skip
+        step = max(1, len(curves) // 16)
+        shown = range(0, len(curves), step)
+        axes.set_yticks([at + 0.5 for at in shown], [curves[at][0].name for at in shown])
+        axes.grid(visible=False)
+        axes.set_xlabel(f"time in the run ({clock.name})")
+        figure.colorbar(image, ax=axes, pad=0.01).set_label("share of the line rate (%)")
+        return style.to_svg(figure, "rates", title)

@@ -1,0 +1,119 @@
+"""Files and columns of a run folder, as data (design section 7).
+
+All numbers are in target units: times are model nanoseconds since the run's start, sizes bytes,
+rates bit/s. An empty field means "did not happen" (such as ``done_ns`` of an unfinished flow).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FORMAT = "fabriclab-run"
+FORMAT_VERSION = 1
+
+SPEC = "spec.yaml"
+MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
+QUEUES = "queues.npz"
+QUEUE_CHUNKS = "queues"
+REPORT = "report.html"
+RESERVE = ".reserve"
+
+TEXT = "text"
+NUMBER = "number"
+
+FLOWS: Mapping[str, str] = {
+    "id": NUMBER,
+    "job": TEXT,
+    "tag": TEXT,
+    "kind": TEXT,
+    "src": TEXT,
+    "dst": TEXT,
+    "plane": NUMBER,
+    "bytes": NUMBER,
+    "dscp": NUMBER,
+    "ready_ns": NUMBER,
+    "first_tx_ns": NUMBER,
+    "done_ns": NUMBER,
+    "packets": NUMBER,
+    "retransmitted": NUMBER,
+    "marked": NUMBER,
+    "status": TEXT,
+}
+COMPUTES: Mapping[str, str] = {
+    "id": NUMBER,
+    "job": TEXT,
+    "tag": TEXT,
+    "resource": TEXT,
+    "start_ns": NUMBER,
+    "done_ns": NUMBER,
+}
+REQUESTS: Mapping[str, str] = {
+    "job": TEXT,
+    "request": NUMBER,
+    "client": TEXT,
+    "prefill": TEXT,
+    "decode": TEXT,
+    "context_tokens": NUMBER,
+    "generated_tokens": NUMBER,
+    "arrival_ns": NUMBER,
+    "kv_start_ns": NUMBER,
+    "kv_done_ns": NUMBER,
+    "first_token_ns": NUMBER,
+    "last_token_ns": NUMBER,
+    "status": TEXT,
+}
+PROBES: Mapping[str, str] = {
+    "class": NUMBER,
+    "src": TEXT,
+    "dst": TEXT,
+    "seq": NUMBER,
+    "sent_ns": NUMBER,
+    "latency_ns": NUMBER,
+    "lost": NUMBER,
+}
+EVENTS: Mapping[str, str] = {
+    "time_ns": NUMBER,
+    "kind": TEXT,
+    "node": TEXT,
+    "port": TEXT,
+    "tc": NUMBER,
+    "value": NUMBER,
+    "detail": TEXT,
+}
+
+CSV_TABLES: Mapping[str, Mapping[str, str]] = {
+    "flows": FLOWS,
+    "computes": COMPUTES,
+    "requests": REQUESTS,
+    "probes": PROBES,
+    "events": EVENTS,
+}
+"""Table name -> its columns in file order; the file is ``<name>.csv``."""
+
+STATUS_DONE = "done"
+STATUS_UNFINISHED = "unfinished"
+
+COUNTED_EVENTS = ("drop", "trim", "mark")
+"""Kinds of events.csv whose ``value`` is a number of packets since the place's event before."""
+
+QUEUE_ARRAYS: Mapping[str, str] = {
+    "time_ns": "T",
+    "bytes": "TP",
+    "bytes_tc": "TPC",
+    "tx_bytes": "TP",
+    "dropped": "TP",
+    "marked": "TP",
+    "buffer_used": "TS",
+}
+"""Sampled arrays of queues.npz and their axes: times, ports, 8 traffic classes, switches."""
+
+QUEUE_NAMES: Mapping[str, str] = {"ports": "P", "switches": "S"}
+"""Name arrays of queues.npz and the axis that they name."""
+
+TRAFFIC_CLASSES = 8
+
+
+def csv_name(table: str) -> str:
+    """File name of a table: ``flows`` -> ``flows.csv``."""
+    return f"{table}.csv"

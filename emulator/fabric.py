@@ -17,16 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from emulator import naming, sysctls
-from emulator.dataplane import building, compiling
+from emulator.dataplane import agent, building, compiling
 from emulator.dataplane.plane import DataPlane
 from emulator.kernel import links, netlink, netns, offloads
+from emulator.kernel.forking import Forked
+from emulator.kernel.priority import raise_priority
 from emulator.kernel.process import spawn, stop
 from emulator.ovs import Bridge, BridgePort, OpenVSwitch
 from emulator.ownership import Ledger, exclusive
 from emulator.waiting import wait_for
 from topologies.addressing import dpid
 from topologies.errors import MachineError
-from topologies.files import fabric_to_dict
+from topologies.files import fabric_to_dict, rule_to_dict
 from topologies.model import Fabric
 from topologies.settings import BufferRule, ClassRule, EcnRule, resolve
 
@@ -47,6 +49,7 @@ class FabricSettings:
         buffers: dynamic thresholds.
         routing: the ``routing:`` section for the controller.
         datapath: ``netdev`` or ``system``.
+        dilation: wall ns per model ns.
     """
 
     fabric: Fabric
@@ -57,6 +60,7 @@ class FabricSettings:
     buffers: Sequence[BufferRule] = ()
     routing: Mapping[str, Any] = field(default_factory=lambda: {"policy": "ecmp"})
     datapath: str = "netdev"
+    dilation: float = 1.0
 
 
 class LiveFabric:
@@ -85,7 +89,8 @@ class LiveFabric:
         self._fds: dict[str, int] = {}
         self._net: Any = None
         self._controller: Any = None
-        self._agent: Any = None
+        self._agent: Forked | None = None
+        self.priority = ""
         self.plane = DataPlane(
             self.fabric, settings.emulated_bps, settings.seed, compiling.object_file()
         )
@@ -156,6 +161,7 @@ class LiveFabric:
             self._start_switches()
         if self._with_controller:
             with self._timed("rules"):
+                self._start_agent()
                 self.start_controller()
                 self.await_controller()
 
@@ -190,7 +196,23 @@ class LiveFabric:
         with exclusive(), sysctls.raised(sysctls.FOR_OPEN_VSWITCH, self.ledger) as before:
             self.sysctls_before = before
             self.ovs.start(self.ledger.add_process)
+            self.priority = raise_priority(self.ovs.processes[-1].pid)
             self.ovs.add_bridges(_bridges(self.fabric), f"tcp:127.0.0.1:{OPENFLOW_PORT}")
+
+    @property
+    def agent_socket(self) -> Path:
+        """Where the agent listens."""
+        return self.folder / "agent.sock"
+
+    def _start_agent(self) -> None:
+        def work(should_stop: Callable[[], bool]) -> None:
+            rates = list(self.settings.emulated_bps)
+            dilation = self.settings.dilation
+            agent.serve(self.agent_socket, self.plane, rates, self.run_id, dilation, should_stop)
+
+        self._agent = Forked("agent", work, self.folder / "agent.log", self.switches_fd)
+        self.ledger.add_process(self._agent.pid)
+        wait_for(self.agent_socket.exists, _READY_PATIENCE_S, "the agent to start")
 
     def controller_config(self) -> dict[str, Any]:
         """The JSON document that the controller gets."""
@@ -199,12 +221,13 @@ class LiveFabric:
             "run": self.run_id,
             "seed": settings.seed,
             "openflow_port": OPENFLOW_PORT,
-            "agent_socket": str(self.folder / "agent.sock"),
+            "agent_socket": str(self.agent_socket),
             "state_file": str(self.state_file),
             "fabric": fabric_to_dict(self.fabric),
             "routing": dict(settings.routing),
-            "ecn": [rule.__dict__ for rule in settings.ecn],
-            "scheduler": [rule.__dict__ for rule in settings.scheduler],
+            "ecn": [rule_to_dict(rule) for rule in settings.ecn],
+            "scheduler": [rule_to_dict(rule) for rule in settings.scheduler],
+            "buffer": [rule_to_dict(rule) for rule in settings.buffers],
         }
 
     def start_controller(self) -> None:
@@ -258,6 +281,8 @@ class LiveFabric:
             for node in self._net.values():
                 node.terminate()
         self.stop_controller()
+        if self._agent is not None:
+            self._agent.kill()
         if getattr(self, "ovs", None) is not None:
             self.ovs.stop()
         for fd in self._fds.values():

@@ -25,6 +25,9 @@ _SCHEMA = (
     "/usr/local/share/openvswitch/vswitch.ovsschema",
 )
 _PATIENCE_S = 30.0
+# Learnt datapath flows stay for the whole run: an expired one costs the next packet milliseconds.
+_MAX_IDLE_MS = 24 * 3600 * 1000
+_CONFIG = ["map", [["max-idle", str(_MAX_IDLE_MS)], ["flow-limit", "1000000"]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class OpenVSwitch:
         )
         self._spawn(_program("ovsdb-server"), str(database), f"--remote=punix:{self.socket}")
         wait_for(self.socket.exists, _PATIENCE_S, "Open vSwitch's database to start")
-        self.transact([{"op": "insert", "table": "Open_vSwitch", "row": {}}])
+        self.transact([{"op": "insert", "table": "Open_vSwitch", "row": {"other_config": _CONFIG}}])
         self._spawn(_program("ovs-vswitchd"), f"unix:{self.socket}")
         wait_for(self._daemon_is_ready, _PATIENCE_S, "ovs-vswitchd to start")
 

@@ -17,7 +17,8 @@ from topologies.settings import CLASSES, ClassRule
 INDEX_BASE = 1000
 ETHERNET_BYTES = 14
 PLANE_PREFIX = 16  # 10.<plane>.0.0/16 is on-link on the port of that plane
-DEFAULT_LEAVES = tuple(queues.LeafClass(CLASSES - 1 - tc, 1) for tc in range(CLASSES))
+# Classes 6 and 7 (control, DSCP 48 and above) go first; the others share equally.
+DEFAULT_LEAVES = (*(queues.LeafClass(1, 1) for _ in range(6)), *(queues.LeafClass(0, 1),) * 2)
 
 
 def interface_index(port: int) -> int:
@@ -52,7 +53,7 @@ def quantum_bytes(fabric: Fabric) -> int:
 
 
 def leaf_classes(rules: Mapping[int, ClassRule] | None) -> tuple[queues.LeafClass, ...]:
-    """Service of the eight classes of a port; higher classes first where no rule says otherwise."""
+    """Service of the eight classes of a port; `DEFAULT_LEAVES` where no rule says otherwise."""
     chosen = rules or {}
     return tuple(
         queues.LeafClass(chosen[tc].priority, chosen[tc].weight) if tc in chosen else default

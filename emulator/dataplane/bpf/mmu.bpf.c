@@ -27,6 +27,7 @@
 #define HTB_MAJOR 0x10000
 #define HTB_FIRST_LEAF 0x10
 #define FLAG_SWITCH 1
+#define SETTLED 4
 #define ALPHA_SHIFT 8
 #define ECN_MASK 3
 #define ECN_CE 3
@@ -236,13 +237,13 @@ static __always_inline void count_gap(struct port_state *state, __u64 gap, __u64
 	__sync_fetch_and_add(&state->late_gaps[bucket & (GAP_BUCKETS - 1)], 1);
 }
 
-/* Departures of a busy period after its second one are spaced by the shaper alone. */
+/* The shaper lets a busy period begin a little fast (its burst), so the first gaps do not count. */
 static __always_inline void measure_rate(struct port_config *config, struct port_state *state,
 					 __u64 now, __u64 wire_bytes)
 {
 	__u64 gap = now - state->last_out_ns;
 
-	if (state->run >= 2) {
+	if (state->run >= SETTLED) {
 		__sync_fetch_and_add(&state->busy_ns, gap);
 		__sync_fetch_and_add(&state->busy_wire_bytes, state->last_out_wire_bytes);
 		__sync_fetch_and_add(&state->busy_gaps, 1);

@@ -1,0 +1,218 @@
+"""Turns tasks into what the NIC engine runs: connections, paths, frames, probes. PURE.
+
+Every connection gets its entropy (UDP source port) from the seed and its key, its path from the
+controller's own routing, and its delay from the same prediction that `fabriclab plan` prints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from emulator import timing
+from emulator.spec.model import ALL_HOSTS, ALL_LEAVES, AUTO, UNLIMITED, Experiment, ProbeSpec
+from topologies.addressing import host_ip, host_mac
+from topologies.model import Fabric, Link, Port, Role
+from traffic import wire
+from traffic.nic.connection import Connection, Endpoints, Path
+from traffic.nic.engine import PROBE_QP_BASE, Plan
+from traffic.nic.frames import book
+from traffic.nic.pacing import NicQueue
+from traffic.nic.parameters import NicParameters
+from traffic.nic.probes import ProbeStream
+from traffic.schedule import Schedule
+from traffic.tasks import Flow, Task
+
+Key = tuple[str, int, str, str, int]
+Route = Callable[[str, str, int, int], Sequence[Link]]
+"""(source, destination, plane, UDP source port) -> links in travelling order."""
+
+WINDOW_BDP = 2
+RTO_ROUND_TRIPS = 16
+CONTROL_DSCP = 48
+_SMALL_BYTES, _LARGE_BYTES = 128, 4096
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The engine's rhythm, in model ns.
+
+    Attributes:
+        tick_ns: period.
+        lookahead_ns: how far NIC queues are filled ahead.
+        software_ns: what an idle switch hop of the emulation takes by itself; taken off the holds.
+    """
+
+    tick_ns: int
+    lookahead_ns: int
+    software_ns: float = 0.0
+
+
+def entropy(seed: int, *key: object) -> int:
+    """A 14-bit number from seed and key, equal in every run."""
+    text = "/".join(str(part) for part in (seed, *key))
+    digest = hashlib.blake2b(text.encode(), digest_size=2).digest()
+    return int.from_bytes(digest, "big") & wire.ENTROPY_MASK
+
+
+def port_of(fabric: Fabric, host: str, plane: int) -> Port:
+    """A host's port in a plane; KeyError when it has none."""
+    for port in fabric.ports_of[host]:
+        if fabric.link_of(port).plane == plane:
+            return port
+    raise KeyError((host, plane))
+
+
+def delay_of(links: Sequence[Link], experiment: Experiment, software_ns: float) -> Path:
+    """The hold of a path: all of its unloaded one-way time less what the emulation takes."""
+    small = timing.one_way_ns(links, experiment.switch, _SMALL_BYTES)
+    large = timing.one_way_ns(links, experiment.switch, _LARGE_BYTES)
+    slope = (large - small) / (_LARGE_BYTES - _SMALL_BYTES)
+    fixed = small - slope * wire.wire_bytes(_SMALL_BYTES)
+    return Path(fixed - software_ns * (len(links) - 1), slope)
+
+
+class Assembler:
+    """Makes connections and probes of one experiment.
+
+    Args:
+        experiment: what runs.
+        route: the path of a flow.
+        pace: the engine's rhythm.
+    """
+
+    def __init__(self, experiment: Experiment, route: Route, pace: Pace) -> None:
+        self.experiment, self._route, self._pace = experiment, route, pace
+        self.fabric = experiment.fabric
+
+    def _address(self, src: str, dst: str, plane: int, number: int, dscp: int) -> wire.FlowAddress:
+        fabric = self.fabric
+        return wire.FlowAddress(
+            host_mac(fabric, src, plane), host_mac(fabric, dst, plane),
+            host_ip(fabric, src, plane), host_ip(fabric, dst, plane), number, 0, dscp,
+        )  # fmt: skip
+
+    def endpoints(self, key: Key, dscp: int) -> Endpoints:
+        """Where a connection runs."""
+        job, plane, src, dst, qp = key
+        number = entropy(self.experiment.seed, job, plane, src, dst, qp)
+        address = self._address(src, dst, plane, number, dscp)
+        source, target = port_of(self.fabric, src, plane), port_of(self.fabric, dst, plane)
+        links = self._route(src, dst, plane, address.sport)
+        path = delay_of(links, self.experiment, self._pace.software_ns)
+        rate_bps = self.fabric.link_of(source).rate_bps
+        return Endpoints(source.index, target.index, address, rate_bps, path)
+
+    def parameters(self, ends: Iterable[Endpoints]) -> NicParameters:
+        """Transport settings; "auto" ones from the longest path."""
+        transport = self.experiment.transport
+        frame = wire.data_frame_bytes(transport.payload_bytes)
+        longest = max((self._round_trip_ns(end, frame) for end in ends), default=1.0)
+        rate_bps = max((link.rate_bps for link in self.fabric.links), default=1)
+        window = transport.window
+        packets: int | None
+        if window == AUTO:
+            bdp_packets = longest * rate_bps / 8e9 / wire.wire_bytes(frame)
+            packets = max(2, round(WINDOW_BDP * bdp_packets))
+        else:
+            packets = None if window == UNLIMITED else int(window)
+        timeout = transport.retransmit_timeout_ns
+        if timeout is None:
+            drain_ns = self.fabric.buffer_bytes * 8e9 / min(l.rate_bps for l in self.fabric.links)
+            timeout = round(RTO_ROUND_TRIPS * longest + drain_ns)
+        return NicParameters(
+            transport.payload_bytes, packets, timeout, transport.dcqcn, CONTROL_DSCP,
+            self._pace.tick_ns, self._pace.lookahead_ns,
+        )  # fmt: skip
+
+    def _round_trip_ns(self, ends: Endpoints, frame_bytes: int) -> float:
+        return ends.path.hold_ns(frame_bytes) + ends.path.hold_ns(wire.ACK_FRAME_BYTES)
+
+    def nics(self) -> dict[int, NicQueue]:
+        """The NIC of each host port."""
+        return {
+            port.index: NicQueue(port.index, self.fabric.link_of(port).rate_bps)
+            for port in self.fabric.ports
+            if not self.fabric.by_name[port.node].is_switch
+        }
+
+    def streams(self, spec: ProbeSpec, poisson: bool = False) -> list[ProbeStream]:
+        """Probe streams of all pairs and classes, their phases spread by the seed."""
+        rng = random.Random(f"{self.experiment.seed}/probes")
+        interval_ns = 1e9 / spec.rate_per_s
+        payload = spec.size_bytes - wire.data_frame_bytes(0)
+        streams: list[ProbeStream] = []
+        for src, dst in probe_pairs(self.fabric, spec):
+            for tc in spec.classes:
+                stream = self._stream(len(streams), src, dst, tc, interval_ns, payload)
+                stream.rng = random.Random(f"{self.experiment.seed}/probe/{len(streams)}")
+                stream.poisson = poisson
+                stream.next_ns = stream.first_ns = rng.uniform(0, interval_ns)
+                streams.append(stream)
+        return streams
+
+    def _stream(
+        self, number: int, src: str, dst: str, tc: int, interval_ns: float, payload: int
+    ) -> ProbeStream:
+        plane = common_plane(self.fabric, src, dst)
+        port = port_of(self.fabric, src, plane)
+        spread = entropy(self.experiment.seed, "probe", src, dst, tc)
+        address = self._address(src, dst, plane, spread, wire.dscp_of(tc))
+        address = replace(address, dest_qp=PROBE_QP_BASE + number)
+        links = self._route(src, dst, plane, address.sport)
+        path = delay_of(links, self.experiment, self._pace.software_ns)
+        return ProbeStream(
+            number, tc, src, dst, port.index, address, path, interval_ns, 0.0, payload
+        )
+
+    def plan(self, tasks: Sequence[Task], streams: Sequence[ProbeStream] = ()) -> Plan:
+        """Everything that the engine needs to run these tasks and probes."""
+        flows = [task for task in tasks if isinstance(task, Flow)]
+        ends: dict[Key, Endpoints] = {}
+        sizes: dict[Key, set[int]] = {}
+        for flow in flows:
+            if flow.connection not in ends:
+                ends[flow.connection] = self.endpoints(flow.connection, flow.dscp)
+            sizes.setdefault(flow.connection, set()).add(flow.size_bytes)
+        parameters = self.parameters(ends.values())
+        connections = [Connection(n, end, parameters) for n, end in enumerate(ends.values())]
+        by_number = {n: sizes[key] for n, key in enumerate(ends)}
+        frames = book(connections, by_number, parameters.payload_bytes, parameters.control_dscp)
+        for stream in streams:
+            stream.template = frames.add_datagram(stream.address, stream.payload_bytes)
+        return Plan(
+            Schedule(tasks), connections, dict(zip(ends, connections, strict=True)), self.nics(),
+            frames.finish(), streams, parameters,
+        )  # fmt: skip
+
+
+def common_plane(fabric: Fabric, src: str, dst: str) -> int:
+    """The first plane that both hosts are in; KeyError when there is none."""
+    for plane in fabric.planes:
+        if (src, plane) in fabric.attachment and (dst, plane) in fabric.attachment:
+            return plane
+    raise KeyError((src, dst))
+
+
+def probe_pairs(fabric: Fabric, spec: ProbeSpec) -> list[tuple[str, str]]:
+    """The pairs that a probe section names."""
+    if spec.pairs == ALL_HOSTS:
+        names = [host.name for host in fabric.hosts]
+    elif spec.pairs == ALL_LEAVES:
+        names = first_hosts(fabric)
+    else:
+        return list(spec.pairs)  # type: ignore[arg-type]
+    return [(src, dst) for src in names for dst in names if src != dst]
+
+
+def first_hosts(fabric: Fabric) -> list[str]:
+    """The first host of each leaf of the first plane."""
+    plane = fabric.planes[0]
+    chosen: dict[int, str] = {}
+    for (host, member_of), (leaf, number) in fabric.attachment.items():
+        if member_of == plane and (leaf not in chosen or number == 1):
+            chosen[leaf] = host
+    leaves = [node.index for node in fabric.switches if node.role is Role.LEAF]
+    return [chosen[leaf] for leaf in sorted(set(leaves)) if leaf in chosen]

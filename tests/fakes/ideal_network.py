@@ -25,16 +25,16 @@ class IdealNetwork:
     Args:
         rate_bps: rate of every host's link; payload only, no headers.
         delay_ns: time that a message takes besides.
-        loses: flows for which this is true never arrive.
+        extra_ns: how much longer than that each flow holds its sender's link; None = it is lost.
     """
 
     def __init__(
         self,
         rate_bps: int = 8_000_000_000,
         delay_ns: int = 0,
-        loses: Callable[[Flow], bool] = lambda flow: False,
+        extra_ns: Callable[[Flow], int | None] = lambda flow: 0,
     ) -> None:
-        self.rate_bps, self.delay_ns, self.loses = rate_bps, delay_ns, loses
+        self.rate_bps, self.delay_ns, self.extra_ns = rate_bps, delay_ns, extra_ns
         self.started: list[tuple[int, Flow]] = []
         self._free_ns: dict[str, int] = {}
         self._arrivals: list[tuple[int, int]] = []
@@ -58,9 +58,10 @@ class IdealNetwork:
 
     def _send(self, flow: Flow, now_ns: int) -> None:
         self.started.append((now_ns, flow))
-        if self.loses(flow):
+        extra_ns = self.extra_ns(flow)
+        if extra_ns is None:
             return
         begin = max(now_ns, self._free_ns.get(flow.src, 0))
-        end = begin + flow.size_bytes * 8_000_000_000 // self.rate_bps
+        end = begin + flow.size_bytes * 8_000_000_000 // self.rate_bps + extra_ns
         self._free_ns[flow.src] = end
         heapq.heappush(self._arrivals, (end + self.delay_ns, flow.id))

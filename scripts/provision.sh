@@ -97,13 +97,13 @@ fingerprint() {
     {
         cd "$repo" && sha256sum "${inputs[@]}"
         echo "$repo" "$python"
-        [[ -z $python ]] || "$python" -c 'import sys; print(sys.version)'
+        [[ -z $python ]] || version_of "$python"
     } | sha256sum | cut -d ' ' -f 1
 }
 
 is_current() {
-    [[ -f $stamp && -x $venv/bin/fabriclab && $(<"$stamp") == "$(fingerprint)" ]] &&
-        [[ -z $(missing_packages) ]]
+    [[ -f $stamp && -x $venv/bin/python && -x $venv/bin/fabriclab ]] &&
+        [[ $(<"$stamp") == "$(fingerprint)" && -z $(missing_packages) ]]
 }
 
 check_machine() {
@@ -131,8 +131,10 @@ install_packages() {
     for round in 1 2; do # a second round when the first shows that the system's Python is too old
         mapfile -t missing < <(missing_packages)
         ((${#missing[@]})) || return 0
-        ((EUID == 0)) || fail "these Debian packages are missing: ${missing[*]}" \
-            "installing them needs root: run sudo make ..., or sudo scripts/provision.sh"
+        if [[ ${missing[*]} == *python3.11* ]]; then
+            say "fabriclab needs Python 3.11 or newer, this is $(/usr/bin/python3 --version);" \
+                'taking 3.11 beside it'
+        fi
         if ((round == 1)); then
             attempt 'reading the lists of Debian packages' apt-get -q update ||
                 say 'going on with the lists that this machine has'
@@ -160,15 +162,18 @@ require_python() {
 # A virtual environment of our own, without the system's Python packages but for Mininet: what else
 # lies there is built for one interpreter and of any version. Mininet is pure Python.
 build_environment() {
-    local site
-    attempt "making the virtual environment on $("$python" --version)" \
-        "$python" -m venv --clear "$venv" ||
-        fail "no virtual environment could be made in $venv"
+    local site source=/usr/lib/python3/dist-packages/mininet
+    if ! "$venv/bin/python" -c 'import pip' 2>/dev/null ||
+        [[ $(version_of "$venv/bin/python") != "$(version_of "$python")" ]]; then
+        attempt "making the virtual environment on $("$python" --version)" \
+            "$python" -m venv --clear "$venv" || fail "no virtual environment could be made in $venv"
+    fi
+    [[ -d $source ]] || fail "the mininet package has no Python modules in $source"
     site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-    [[ -d /usr/lib/python3/dist-packages/mininet ]] ||
-        fail 'the mininet package has no Python modules in /usr/lib/python3/dist-packages'
-    ln -sfn /usr/lib/python3/dist-packages/mininet "$site/mininet"
+    ln -sfn "$source" "$site/mininet"
 }
+
+version_of() { "$1" -c 'import sys; print(sys.version)'; }
 
 pip_install() {
     "$venv/bin/python" -m pip install --quiet --constraint "$repo/scripts/constraints.txt" "$@"
@@ -192,6 +197,9 @@ build_ryu() {
 
 install_controller() {
     local work
+    if "$venv/bin/python" -m pip show --quiet "${ryu%%=*}" 2>/dev/null && check_controller; then
+        return
+    fi
     work=$(mktemp -d)
     if attempt 'building Ryu' build_ryu "$work" &&
         attempt 'installing Ryu' pip_install "$work"/ryu-*.whl && check_controller; then
@@ -211,13 +219,27 @@ check_controller() { (cd / && "$venv/bin/python" -W ignore -c 'import controller
 # Under sudo the checkout's owner keeps the use of the environment.
 give_back() {
     ((EUID == 0)) || return 0
-    chown -R --reference="$repo" "$venv" "$log" "$repo"/*.egg-info 2>/dev/null || true
+    chown -R -h --reference="$repo" "$venv" "$venv.lock" "$log" "$repo"/*.egg-info 2>/dev/null || true
+}
+
+check_rights() {
+    local missing folder
+    missing=$(missing_packages)
+    if [[ -n $missing ]] && ((EUID)); then
+        fail "these Debian packages are missing: ${missing//$'\n'/ }" \
+            'installing them needs root: run sudo make ..., or sudo scripts/provision.sh'
+    fi
+    folder=$(dirname "$venv")
+    mkdir -p "$folder" 2>/dev/null || true
+    for folder in "$folder" "$repo"; do
+        [[ -w $folder ]] || fail "$(id -un) may not write to $folder; run this as its owner or as root"
+    done
 }
 
 main() {
     if is_current; then return; fi
     check_machine
-    mkdir -p "$(dirname "$venv")"
+    check_rights
     exec 9>"$venv.lock"
     flock 9 2>/dev/null || true # two calls at once: the second waits, then finds all done
     if is_current; then return; fi

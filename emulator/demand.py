@@ -70,7 +70,11 @@ def _plane_bps(fabric: Fabric, plane: int, senders: _Senders, bounded: bool) -> 
     uplinks = uplink_bps(fabric, plane)
     crossing_bps = local_bps = 0.0
     for leaf in (node for node in fabric.switches if node.name in uplinks):
-        hosts = {h for (h, p), (index, _) in fabric.attachment.items() if (p, index) == (plane, leaf.index)}
+        hosts = {
+            h
+            for (h, p), (index, _) in fabric.attachment.items()
+            if (p, index) == (plane, leaf.index)
+        }
         offered = sum(rates[host] for host in hosts & senders.crossing)
         carried = min(offered, sum(uplinks[leaf.name].values()))
         crossing_bps += carried

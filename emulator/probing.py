@@ -40,5 +40,7 @@ def _ends(fabric: Fabric, plane: int, which: str) -> list[str]:
 
 
 def _common_plane(fabric: Fabric, src: str, dst: str) -> int:
-    both = (p for p in fabric.planes if (src, p) in fabric.attachment and (dst, p) in fabric.attachment)
+    both = (
+        p for p in fabric.planes if (src, p) in fabric.attachment and (dst, p) in fabric.attachment
+    )
     return next(both, fabric.planes[0])

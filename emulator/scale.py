@@ -9,7 +9,7 @@ from 1, 2, 5, 10, 20, ... so that two machines of the same kind choose the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from emulator.demand import peak_packets_per_s
@@ -86,6 +86,7 @@ class ResolvedScale:
         peak_pps: data packets per second of model time at the peak, in 3-switch equivalents.
         capacity_pps: what the machine carries per second of wall time.
         estimate: of the tasks at this shrink.
+        typical_bytes: workload -> message that its average byte travels in, at this shrink.
     """
 
     dilation: Choice
@@ -93,6 +94,7 @@ class ResolvedScale:
     peak_pps: float
     capacity_pps: float
     estimate: Estimate
+    typical_bytes: Mapping[str, float]
 
     @property
     def scale(self) -> Scale:
@@ -104,7 +106,7 @@ def nice_at_least(value: float) -> int:
     """The smallest of 1, 2, 5, 10, 20, 50, ... that is not below a value."""
     if value <= 1:
         return 1
-    decade = 10 ** math.floor(math.log10(value))
+    decade = int(10 ** math.floor(math.log10(value)))
     for candidate in (decade // 10 * 5, *(step * decade for step in _STEPS), decade * 10):
         if candidate >= value:
             return candidate
@@ -128,7 +130,9 @@ def choose_dilation(
         tasks: the experiment's tasks at shrink 1, when the caller has them already.
     """
     given = experiment.dilation
-    peak_pps = peak_packets_per_s(experiment, tasks if tasks is not None else tasks_of(experiment, 1))
+    peak_pps = peak_packets_per_s(
+        experiment, tasks if tasks is not None else tasks_of(experiment, 1)
+    )
     if given is not None:
         asked = peak_pps / given
         fits = asked <= CAPACITY_SHARE * capacity_pps
@@ -183,47 +187,62 @@ def choose_shrink(experiment: Experiment, dilation: float, budget_ns: int | None
     """The smallest nice shrink whose expected wall time fits the budget.
 
     Dividing by m cannot make a run more than m times shorter, so from any m that is too small the
-    next candidate is known, and few have to be tried. It ends where typical messages would fall
-    below one packet, because smaller ones would no longer be shaped by the network.
+    next candidate is known, and few have to be tried. It ends where a workload's messages would
+    fall below one packet, because smaller ones would no longer be shaped by the network.
     """
     return _choose_shrink(experiment, dilation, budget_ns or experiment.budget_ns)[0]
 
 
 def _choose_shrink(
     experiment: Experiment, dilation: float, budget_ns: int
-) -> tuple[Choice, Estimate]:
+) -> tuple[Choice, Sequence[Task]]:
+    """The choice and the tasks at that shrink."""
     shrink = float(experiment.shrink or 1)
     tasks = tasks_of(experiment, shrink)
-    bound = estimate(tasks, experiment.fabric)
-    wall_ns = expected_wall_ns(experiment, bound, dilation)
+    wall_ns = _wall_ns(experiment, tasks, dilation)
     if experiment.shrink is not None:
         fits = wall_ns <= budget_ns
-        return Choice(shrink, f"given; about {_seconds(wall_ns)} of wall time", fits), bound
+        return Choice(shrink, f"given; about {_seconds(wall_ns)} of wall time", fits), tasks
     budget, limit = _seconds(budget_ns), _largest_shrink(tasks, experiment)
     while wall_ns > budget_ns:
-        larger = nice_at_least(max(shrink * 1.01, shrink * wall_ns / budget_ns))
-        if larger > limit:
-            larger = _nice_at_most(limit)
+        wanted = nice_at_least(max(shrink * 1.01, shrink * wall_ns / budget_ns))
+        larger = wanted if wanted <= limit else nice_at_most(limit)
         if larger <= shrink:
             reason = f"about {_seconds(wall_ns)} of wall time, over the budget of {budget}: "
-            return Choice(shrink, reason + "messages cannot become smaller", fits=False), bound
+            return Choice(shrink, reason + "messages cannot become smaller", fits=False), tasks
         shrink = float(larger)
-        bound = estimate(tasks_of(experiment, shrink), experiment.fabric)
-        wall_ns = expected_wall_ns(experiment, bound, dilation)
-    return Choice(shrink, f"about {_seconds(wall_ns)} of wall time, within {budget}"), bound
+        tasks = tasks_of(experiment, shrink)
+        wall_ns = _wall_ns(experiment, tasks, dilation)
+    return Choice(shrink, f"about {_seconds(wall_ns)} of wall time, within {budget}"), tasks
+
+
+def _wall_ns(experiment: Experiment, tasks: Sequence[Task], dilation: float) -> float:
+    return expected_wall_ns(experiment, estimate(tasks, experiment.fabric), dilation)
 
 
 def _largest_shrink(tasks: Sequence[Task], experiment: Experiment) -> float:
-    """Where the typical byte's message would fall below one full packet."""
-    sizes = [task.size_bytes for task in tasks if isinstance(task, Flow)]
-    if not sizes:
-        return MAX_SCALE
-    typical = sum(size * size for size in sizes) / sum(sizes)
-    return max(1.0, min(MAX_SCALE, typical / experiment.transport.payload_bytes))
+    """Where the first workload's messages, if they fill packets at all, would fill one no more."""
+    payload_bytes = experiment.transport.payload_bytes
+    packets = [size / payload_bytes for size in typical_bytes(tasks).values()]
+    return min([MAX_SCALE, *(count for count in packets if count >= 1)])
 
 
-def _nice_at_most(value: float) -> int:
-    """The largest of 1, 2, 5, 10, ... that is not above a value of at least 1."""
+def typical_bytes(tasks: Sequence[Task]) -> dict[str, float]:
+    """Workload -> size of the message that its average byte travels in.
+
+    A plain mean would say nothing about a service that sends a few caches of a gigabyte and many
+    tokens of a few bytes.
+    """
+    sums: dict[str, tuple[int, int]] = {}
+    for task in tasks:
+        if isinstance(task, Flow):
+            total, squares = sums.get(task.job, (0, 0))
+            sums[task.job] = (total + task.size_bytes, squares + task.size_bytes**2)
+    return {job: squares / total for job, (total, squares) in sums.items()}
+
+
+def nice_at_most(value: float) -> int:
+    """The largest of 1, 2, 5, 10, 20, 50, ... that is not above a value of at least 1."""
     above = nice_at_least(value)
     if above <= value:
         return above
@@ -238,6 +257,12 @@ def resolve(experiment: Experiment, capacity_pps: float) -> ResolvedScale:
     """Both choices for an experiment on a machine."""
     tasks = tasks_of(experiment, 1)
     dilation = choose_dilation(experiment, capacity_pps, tasks)
-    shrink, bound = _choose_shrink(experiment, dilation.value, experiment.budget_ns)
-    peak_pps = peak_packets_per_s(experiment, tasks)
-    return ResolvedScale(dilation, shrink, peak_pps, capacity_pps, bound)
+    shrink, small = _choose_shrink(experiment, dilation.value, experiment.budget_ns)
+    return ResolvedScale(
+        dilation,
+        shrink,
+        peak_packets_per_s(experiment, tasks),
+        capacity_pps,
+        estimate(small, experiment.fabric),
+        typical_bytes(small),
+    )

@@ -1,7 +1,7 @@
-"""PURE: how long a lone packet takes through an idle fabric, and what the emulation adds to get there.
+"""PURE: how long a lone packet takes through an idle fabric.
 
-All times are model ns, sizes bytes, rates bit/s. A link takes ``wire_bytes * 8 / rate`` to serialise
-a frame and then its delay. A store-and-forward switch begins to send when the whole frame is in; a
+All times are model ns, sizes bytes, rates bit/s. A link takes ``wire_bytes * 8 / rate`` to
+serialise a frame and then its delay. A store-and-forward switch begins to send when the whole frame is in; a
 cut-through switch when the header is in, provided that its egress is not faster than its ingress
 (an egress that is faster would run out of bytes). Both add their latency.
 """
@@ -9,7 +9,7 @@ cut-through switch when the header is in, provided that its egress is not faster
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 
 from emulator.spec.model import CUT_THROUGH, SwitchSpec
 from topologies.model import Link
@@ -40,7 +40,7 @@ def one_way_ns(path: Sequence[Link], switch: SwitchSpec, frame_bytes: int) -> fl
         frame_bytes: Ethernet header to ICRC, without FCS.
     """
     total = serialisation_ns(frame_bytes, path[0].rate_bps) + propagation_ns(path)
-    for before, after in zip(path, path[1:], strict=False):
+    for before, after in pairwise(path):
         total += switch.latency_ns + _forwarding_ns(before, after, switch, frame_bytes)
     return total
 
@@ -65,30 +65,6 @@ def round_trip_ns(
     """A frame there and its reply back over the same idle path."""
     back = tuple(reversed(path))
     return one_way_ns(path, switch, frame_bytes) + one_way_ns(back, switch, reply_bytes)
-
-
-@dataclass(frozen=True)
-class Hold:
-    """How the emulation reaches the predicted time.
-
-    Shaped queues are store-and-forward by nature; what is missing up to the prediction is added as
-    a fixed wait. It cannot be negative, so a path with little delay cannot show all of what
-    cut-through saves.
-
-    Attributes:
-        wait_ns: what to add to the queues' own serialisation, at least 0.
-        excess_ns: by how much the emulated time exceeds `one_way_ns`; 0 when it can be reached.
-    """
-
-    wait_ns: float
-    excess_ns: float
-
-
-def hold(path: Sequence[Link], switch: SwitchSpec, frame_bytes: int) -> Hold:
-    """The wait that turns store-and-forward queues into the predicted one-way time."""
-    queues = sum(serialisation_ns(frame_bytes, link.rate_bps) for link in path)
-    missing = one_way_ns(path, switch, frame_bytes) - queues
-    return Hold(max(0.0, missing), max(0.0, -missing))
 
 
 def bottleneck_bps(path: Sequence[Link]) -> int:

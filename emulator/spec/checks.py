@@ -19,7 +19,9 @@ def check(experiment: Experiment) -> None:
 def _has_something_to_do(experiment: Experiment) -> None:
     if not experiment.workloads and experiment.probes is None:
         way_out = "add an entry such as {kind: background, pattern: permutation, ...}, or probes:"
-        raise SpecError("workloads", [], "is empty, and there are no probes: nothing to do", way_out)
+        raise SpecError(
+            "workloads", [], "is empty, and there are no probes: nothing to do", way_out
+        )
 
 
 def _probes_end(experiment: Experiment) -> None:

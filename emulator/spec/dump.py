@@ -11,7 +11,7 @@ import yaml
 
 from emulator.spec import network, yamlfile
 from emulator.spec.model import AUTO, Experiment, ProbeSpec, TransportSpec
-from topologies.settings import ClassRule, EcnRule
+from topologies.settings import BufferRule, ClassRule, EcnRule
 from topologies.units import format_duration, format_event_rate, format_rate, format_size
 
 
@@ -33,7 +33,9 @@ def to_yaml(experiment: Experiment) -> str:
     Fabric and workloads stand as in the user's file (``--set`` applied, file names absolute), every
     other setting as it was resolved from defaults, profile and file.
     """
-    return yaml.dump(to_document(experiment), Dumper=_Dumper, sort_keys=False, width=100)
+    return yaml.dump(
+        to_document(experiment), Dumper=_Dumper, sort_keys=False, width=100, default_flow_style=None
+    )
 
 
 def to_document(experiment: Experiment) -> dict[str, Any]:
@@ -46,17 +48,17 @@ def to_document(experiment: Experiment) -> dict[str, Any]:
         "dilation": _auto(x.dilation),
         "shrink": _auto(x.shrink),
         "budget": format_duration(x.budget_ns),
-        "duration": None if x.duration_ns is None else format_duration(x.duration_ns),
+        "duration": "none" if x.duration_ns is None else format_duration(x.duration_ns),
         "fabric": copy.deepcopy(x.document["fabric"]),
         "profile": x.profile,
         "ecn": _ecn(x.ecn) or "none",
         "scheduler": _scheduler(x.scheduler),
-        "buffers": [{"classes": [rule.tc], "alpha": rule.alpha} for rule in x.buffers],
+        "buffers": _buffers(x.buffers),
         "routing": x.routing.section,
         "transport": _transport(x.transport),
         "switch": {"mode": x.switch.mode, "latency": format_duration(x.switch.latency_ns)},
         "workloads": copy.deepcopy(x.document["workloads"]),
-        "probes": _probes(x.probes),
+        "probes": _probes(x.probes) or "none",
         "pcap": list(x.pcap) or False,
     }
 
@@ -88,7 +90,14 @@ def _scheduler(rules: Sequence[ClassRule]) -> list[dict[str, Any]]:
     return entries
 
 
-def _classes(rules: Iterable[EcnRule | ClassRule]) -> list[int]:
+def _buffers(rules: Sequence[BufferRule]) -> list[dict[str, Any]]:
+    return [
+        {"classes": _classes(group), "alpha": alpha}
+        for alpha, group in groupby(rules, lambda rule: rule.alpha)
+    ]
+
+
+def _classes(rules: Iterable[EcnRule | ClassRule | BufferRule]) -> list[int]:
     return [rule.tc for rule in rules]
 
 

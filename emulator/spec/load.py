@@ -13,6 +13,7 @@ from topologies.errors import SpecError, UnknownNameError
 from topologies.model import Fabric
 from topologies.reading import Reader, as_number, join
 from topologies.registry import build_fabric
+from topologies.settings import CLASSES
 from traffic import wire
 from traffic.workloads import WorkloadSpec, parse_workloads
 
@@ -36,6 +37,20 @@ def load(path: Path | str, overrides: Mapping[str, str] | None = None) -> Experi
     return assemble(yamlfile.read_file(path), path, overrides or {})
 
 
+def load_fabric(path: Path | str, overrides: Mapping[str, str] | None = None) -> Fabric:
+    """The fabric of a file alone; its other sections may be missing or wrong.
+
+    Raises:
+        SpecError: the file cannot be read, or its ``fabric:`` section is wrong.
+    """
+    path = Path(path)
+    merged = layered(yamlfile.read_file(path), overrides or {})
+    try:
+        return _Assembly(merged, path).fabric()
+    except SpecError as error:
+        raise located(error, merged.origins, str(path)) from None
+
+
 def assemble(
     document: yamlfile.Document, path: Path, overrides: Mapping[str, str] | None = None
 ) -> Experiment:
@@ -45,9 +60,9 @@ def assemble(
         merged = layered(document, overrides or {})
         experiment = _Assembly(merged, path).experiment()
         checks.check(experiment)
-        return experiment
     except SpecError as error:
         raise located(error, merged.origins, str(path)) from None
+    return experiment
 
 
 def layered(document: yamlfile.Document, overrides: Mapping[str, str]) -> merge.Merged:
@@ -96,7 +111,7 @@ class _Assembly:
         """The whole experiment."""
         self._refuse_unknown()
         reader = Reader(self._data)
-        fabric = self._fabric(reader)
+        fabric = self.fabric()
         workloads = self._workloads()
         classes = workload_classes(workloads)
         return Experiment(
@@ -141,8 +156,9 @@ class _Assembly:
             raise SpecError("name", name, rule, "write e.g. name: my-experiment")
         return name
 
-    def _fabric(self, reader: Reader) -> Fabric:
-        if not reader.has("fabric"):
+    def fabric(self) -> Fabric:
+        """The fabric alone."""
+        if "fabric" not in self._data:
             way_out = "add fabric: {kind: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2}"
             raise SpecError("fabric", None, "is missing", way_out)
         return build_fabric(self._data["fabric"], "fabric")
@@ -184,4 +200,4 @@ def _scale(value: object, path: str) -> float | None:
 def workload_classes(workloads: tuple[WorkloadSpec, ...]) -> tuple[int, ...]:
     """Traffic classes that workloads use; all eight when there are none."""
     used: set[Any] = {wire.traffic_class(spec.dscp) for spec in workloads}
-    return tuple(sorted(used)) or tuple(range(ports.CLASSES))
+    return tuple(sorted(used)) or tuple(range(CLASSES))

@@ -42,14 +42,13 @@ class Merged:
         self, target: dict[str, Any], key: str, path: str, value: Any, where: Callable[[str], str]
     ) -> None:
         old = target.get(key)
-        both = isinstance(old, dict) and isinstance(value, Mapping)
-        if both and path in KEY_BY_KEY and not _other_policy(path, old, value):
+        if isinstance(old, dict) and isinstance(value, Mapping) and _joins(path, old, value):
             self.origins[path] = where(path)
             for inner, item in value.items():
                 self._put(old, inner, join(path, inner), item, where)
-            return
-        target[key] = copy.deepcopy(value)
-        self._claim(path, value, where)
+        else:
+            target[key] = copy.deepcopy(value)
+            self._claim(path, value, where)
 
     def _claim(self, path: str, value: Any, where: Callable[[str], str]) -> None:
         """Note the origin of a value and of all that is below it, and forget what was there."""
@@ -86,8 +85,11 @@ class Merged:
         self._claim(join(path, place), value, lambda _: origin)
 
 
-def _other_policy(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return path == "routing" and new.get("policy", old.get("policy")) != old.get("policy")
+def _joins(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two layers of a section are merged key by key."""
+    if path == "routing" and new.get("policy", old.get("policy")) != old.get("policy"):
+        return False
+    return path in KEY_BY_KEY
 
 
 def is_below(path: str, ancestor: str) -> bool:

@@ -95,7 +95,8 @@ class ProbeSpec:
             ``all-hosts``, or (source, destination) pairs.
         rate_per_s: probes per second of model time, for each pair and class.
         classes: traffic classes that are probed.
-        size_bytes: payload of a probe packet.
+        size_bytes: Ethernet frame from the first address byte to the ICRC, without FCS; RoCEv2 pads
+            the payload in it to a multiple of 4.
     """
 
     pairs: str | tuple[tuple[str, str], ...]

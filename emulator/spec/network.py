@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from controller.policies.registry import build_policy
@@ -25,7 +25,7 @@ from emulator.spec.model import (
 from emulator.spec.ports import NONE, read_classes
 from topologies.errors import SpecError, UnknownNameError
 from topologies.model import Fabric
-from topologies.reading import Reader, as_flag, as_integer, as_list, as_mapping, as_number, as_text
+from topologies.reading import Reader, as_flag, as_integer, as_list, as_mapping, as_text
 from topologies.units import parse_duration, parse_fraction, parse_rate, parse_size
 from traffic import wire
 from traffic.dcqcn_params import PARAMETER_SETS, DcqcnParams
@@ -36,7 +36,8 @@ MAX_PAYLOAD_BYTES = 4096
 MIN_PAYLOAD_BYTES = 64
 AETH_RESERVE_BYTES = wire.AETH_BYTES
 """Room that an automatic payload leaves, so that every packet type fits the MTU."""
-MIN_PROBE_BYTES = 4
+MIN_PROBE_BYTES = wire.data_frame_bytes(1)
+"""The shortest probe: one byte, padded to four."""
 MAX_WINDOW = 2**23
 """Half of the 24-bit sequence numbers (IBTA volume 1, 9.7.2)."""
 
@@ -87,7 +88,9 @@ def _read_payload(reader: Reader, mtu_bytes: int) -> int:
     """Payload of a full packet: as written, or the largest multiple of 4 that fits."""
     largest = wire.max_payload_bytes(mtu_bytes)
     if reader.raw("payload") == AUTO:
-        payload_bytes = min(MAX_PAYLOAD_BYTES, wire.max_payload_bytes(mtu_bytes - AETH_RESERVE_BYTES))
+        payload_bytes = min(
+            MAX_PAYLOAD_BYTES, wire.max_payload_bytes(mtu_bytes - AETH_RESERVE_BYTES)
+        )
         if payload_bytes < MIN_PAYLOAD_BYTES:
             rule = f"leaves no room for a payload of {MIN_PAYLOAD_BYTES} bytes"
             way_out = f"write at least {MIN_PAYLOAD_BYTES + _overhead()} B"
@@ -96,9 +99,7 @@ def _read_payload(reader: Reader, mtu_bytes: int) -> int:
     payload_bytes = reader.size("payload")
     value, path = reader.raw("payload"), reader.at("payload")
     if payload_bytes > largest:
-        rule = (
-            f"does not fit: the MTU is {mtu_bytes} B and headers take {wire.IP_OVERHEAD_BYTES} B"
-        )
+        rule = f"does not fit: the MTU is {mtu_bytes} B and headers take {wire.IP_OVERHEAD_BYTES} B"
         raise SpecError(path, value, rule, f"write at most {largest} B, or raise fabric.mtu")
     if payload_bytes < MIN_PAYLOAD_BYTES or payload_bytes > MAX_PAYLOAD_BYTES or payload_bytes % 4:
         rule = f"must be a multiple of 4 from {MIN_PAYLOAD_BYTES} to {MAX_PAYLOAD_BYTES}"
@@ -136,19 +137,19 @@ def _parameter(value: object, path: str, field: dataclasses.Field[Any]) -> Any:
     kind = str(field.type)
     if "None" in kind and value in NONE:
         return None
-    if field.name.endswith("_ns"):
-        return parse_duration(value, path)
-    if field.name.endswith("_bps"):
-        return parse_rate(value, path)
-    if field.name.endswith("_bytes"):
-        return parse_size(value, path)
-    if kind == "bool":
-        return as_flag(value, path)
-    if kind == "int":
-        return as_integer(value, path, minimum=1)
-    if isinstance(value, str):
-        return parse_fraction(value, path)
-    return as_number(value, path, minimum=0, maximum=1)
+    unit = field.name.rsplit("_", 1)[-1]
+    return _PARSERS.get(unit, _PARSERS[kind.split(" ")[0]])(value, path)
+
+
+_PARSERS: dict[str, Callable[[Any, str], Any]] = {
+    "ns": parse_duration,
+    "bps": parse_rate,
+    "bytes": parse_size,
+    "bool": as_flag,
+    "int": lambda value, path: as_integer(value, path, minimum=1),
+    "float": parse_fraction,
+}
+"""By the last word of a field's name, else by its type."""
 
 
 def read_probes(raw: object, fabric: Fabric, classes: Sequence[int]) -> ProbeSpec | None:
@@ -161,10 +162,10 @@ def read_probes(raw: object, fabric: Fabric, classes: Sequence[int]) -> ProbeSpe
         rate_per_s = reader.event_rate("rate")
         tcs = read_classes(reader, classes)
         size_bytes = reader.size("size")
-    largest = wire.max_payload_bytes(fabric.mtu_bytes)
-    if not MIN_PROBE_BYTES <= size_bytes <= largest or size_bytes % 4:
-        rule = f"must be a multiple of 4 from {MIN_PROBE_BYTES} to {largest} B, what fits the MTU"
-        raise SpecError("probes.size", section["size"], rule, "write e.g. 64 B")
+    largest = fabric.mtu_bytes + wire.ETHERNET_BYTES
+    if not MIN_PROBE_BYTES <= size_bytes <= largest:
+        rule = f"must be from {MIN_PROBE_BYTES} to {largest} B, a RoCEv2 frame within the MTU"
+        raise SpecError("probes.size", section["size"], rule, "write e.g. 128 B")
     return ProbeSpec(pairs, rate_per_s, tcs, size_bytes)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -37,7 +37,7 @@ class Document:
 class _Loader(yaml.SafeLoader):
     """Safe loader with the resolvers of YAML 1.2's core schema."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """A mapping whose keys are all text and all different."""
@@ -176,7 +176,9 @@ def _walk(node: yaml.Node, path: str, name: str, places: dict[str, str], depth: 
     places.setdefault(path, f"{name}:{node.start_mark.line + 1}")
     if depth > MAX_DEPTH or len(places) > MAX_VALUES:
         rule = "is nested too deeply or repeats without end"
-        raise SpecError(places[path], _Literal(path[:40] + "..."), rule, "write it flat, without anchors")
+        raise SpecError(
+            places[path], _Literal(path[:40] + "..."), rule, "write it flat, without anchors"
+        )
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             inner = str(key.value)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Protocol
 
-from emulator.commands import plan, topo, validate
+from emulator.commands import compare, list_runs, plan, report, topo, validate
 
 
 class Command(Protocol):
@@ -29,4 +29,7 @@ COMMANDS: tuple[Command, ...] = (
     validate,
     plan,
     topo,
+    report,
+    compare,
+    list_runs,
 )

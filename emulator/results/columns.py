@@ -11,6 +11,9 @@ from collections.abc import Mapping
 FORMAT = "fabriclab-run"
 FORMAT_VERSION = 1
 
+ROOT = "results"
+"""Folder of all runs, unless the user says otherwise."""
+
 SPEC = "spec.yaml"
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"

@@ -70,7 +70,7 @@ class QueueSeries:
 def load(path: Path) -> QueueSeries:
     """Read one .npz file; SpecError when it is damaged or is something else."""
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as data:
             names = {name: tuple(str(item) for item in data[name]) for name in QUEUE_NAMES}
             arrays = {name: data[name].astype(np.int64, copy=False) for name in QUEUE_ARRAYS}
         return QueueSeries(names["ports"], names["switches"], arrays)

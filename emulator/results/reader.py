@@ -92,7 +92,7 @@ class RunReader:
         Raises:
             SpecError: missing, not a run folder, of another version, damaged, or incomplete.
         """
-        manifest = _read_manifest(path)
+        manifest = read_manifest(path)
         summary = _read_summary(path)
         if summary is None and not allow_incomplete:
             raise SpecError(
@@ -156,22 +156,6 @@ class RunReader:
             self.notes.append(text)
 
 
-def is_run_folder(path: Path) -> bool:
-    """True when the folder carries the mark of a run."""
-    try:
-        return bool(_read_manifest(path))
-    except SpecError:
-        return False
-
-
-def find_runs(root: Path) -> list[Path]:
-    """Run folders directly below `root`, oldest first (by the start in the manifest)."""
-    if not root.is_dir():
-        return []
-    runs = [path for path in root.iterdir() if path.is_dir() and is_run_folder(path)]
-    return sorted(runs, key=lambda path: (str(_read_manifest(path).get("started")), path.name))
-
-
 def _read_json(file: Path) -> Mapping[str, Any]:
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
@@ -182,7 +166,8 @@ def _read_json(file: Path) -> Mapping[str, Any]:
     return value
 
 
-def _read_manifest(path: Path) -> Mapping[str, Any]:
+def read_manifest(path: Path) -> Mapping[str, Any]:
+    """manifest.json of a run folder; SpecError when the path is not one."""
     way_out = "give a folder that `fabriclab run` made; `fabriclab list` shows them"
     if not path.exists():
         raise SpecError("run", str(path), "does not exist", way_out)

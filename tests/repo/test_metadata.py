@@ -111,6 +111,18 @@ def test_every_folder_of_code_is_a_package() -> None:
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
+def test_every_file_of_a_package_is_installed_with_it() -> None:
+    """Profiles, templates and the data plane's source are package data, not only code."""
+    data = {
+        file
+        for package, patterns in setup_cfg()["options.package_data"].items()
+        for pattern in patterns.split()
+        for file in (ROOT / package.replace(".", "/")).glob(pattern)
+    }
+    inside = {file for file in tracked() if file.relative_to(ROOT).parts[0] in PACKAGES}
+    assert {file for file in inside if file.suffix != ".py"} - data == set()
+
+
 FOREIGN = re.compile(
     rf"{re.escape(str(ROOT))}/|/root/|/home/(?!vagrant/)\w+"
     r"|https?://[a-z.]*(?:deb[i]an|py[p]i|np[m]js|python[h]osted)\.(?:org|com)"

@@ -22,6 +22,7 @@ MAX_ITERATIONS = 10
 MAX_JOBS = 4
 _PIXELS = 1500
 _CDF_BUCKETS = 200
+_FAR = 4
 
 
 def timeline_picture(jobs: Sequence[Timeline], shrink: float) -> Picture:
@@ -150,11 +151,12 @@ def iterations_picture(jobs: Sequence[Timeline], shrink: float) -> Picture:
         axes = figure.subplots()
         for at, job in enumerate(shown):
             _draw_durations(axes, job, shrink, at)
-        axes.margins(x=0.03)
+        numbers = [number for job in shown for number in job.iterations]
+        axes.set_xlim(min(numbers) - 0.5, max(numbers) + 0.5)
         axes.set_ylim(0, 1.15 * axes.get_ylim()[1])
         axes.set_xlabel("iteration")
         axes.set_ylabel("duration (ms)")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         style.legend_above(axes, min(len(shown), 4))
         svg = style.to_svg(figure, "iterations", title)
     return Picture("iterations", title, aid, svg)
@@ -165,7 +167,14 @@ def _draw_durations(axes: Axes, job: Timeline, shrink: float, at: int) -> None:
     numbers = np.array(list(durations), dtype=np.float64)
     x, y = thin(numbers, np.array(list(durations.values())), 100)
     marker = "o" if len(x) <= 60 else ""
-    axes.plot(x, y, style.dash_of(at), marker=marker, color=style.colour_of(at), label=job.job)
+    axes.plot(
+        x,
+        y,
+        style.dash_of(at),
+        marker=marker,
+        color=style.colour_of(at),
+        label=style.plain(job.job),
+    )
 
 
 _LATENCIES = (
@@ -230,7 +239,8 @@ def draw_cdfs(
     """Curves with their objectives (ms); None keeps the colour of a run that has no curve."""
     known = [c.values_ms for c in curves if c and not np.isnan(c.values_ms).all()]
     largest = max((float(np.nanmax(values)) for values in known), default=1.0)
-    unit = time_unit(largest * 1e6)
+    reached = [limit for limit in limits if limit and limit <= _FAR * largest]
+    unit = time_unit(max([largest, *reached]) * 1e6)
     for at, item in enumerate(curves):
         if item is None:
             continue
@@ -241,7 +251,7 @@ def draw_cdfs(
             style.dash_of(at),
             where="post",
             color=style.colour_of(at),
-            label=item.label,
+            label=style.plain(item.label),
         )
     for at, limit in enumerate(limits):
         _draw_limit(axes, limit, largest, unit.factor, style.colour_of(at))
@@ -258,7 +268,7 @@ def _draw_limit(
     if limit_ms is None:
         return
     text = f"SLO {fmt.duration_ms(limit_ms)}"
-    if limit_ms > 4 * largest_ms:
+    if limit_ms > _FAR * largest_ms:
         axes.annotate(
             f"{text} is far right", (0.97, 0.05), xycoords="axes fraction", ha="right", fontsize=8
         )

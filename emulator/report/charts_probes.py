@@ -52,7 +52,7 @@ def draw_tail(axes: Axes, item: ProbeClass, label: str, at: int, factor: float) 
     """One class's curve; lost probes keep it above zero at the right end."""
     x, y = thin_tail(*ccdf(item.latency_ns, item.sent))
     x, y = np.concatenate([x[:1], x]), np.concatenate([[1.0], y])
-    text = f"{label}, {fmt.count(item.sent)} probes"
+    text = style.plain(f"{label}, {fmt.count(item.sent)} probes")
     axes.step(x / factor, y, style.dash_of(at), where="post", color=style.colour_of(at), label=text)
 
 
@@ -62,8 +62,8 @@ def finish_axes(axes: Axes, unit: str, sent: int) -> None:
     axes.set_yscale("log")
     decades = min(int(np.ceil(np.log10(max(sent, 10)))), _FLOOR_DECADES)
     axes.set_ylim(10.0**-decades, 1.3)
-    axes.xaxis.set_major_formatter(lambda value, _: fmt.significant(value))
-    axes.yaxis.set_major_formatter(lambda value, _: fmt.percent(value))
+    style.plain_log_axis(axes.xaxis, fmt.significant)
+    style.plain_log_axis(axes.yaxis, lambda share: f"{fmt.significant(share * 100)} %")
     axes.set_xlabel(f"latency ({unit})")
     axes.set_ylabel("share that took longer")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import jinja2
 
-from emulator.report import charts_fabric, charts_jobs, charts_probes, explain, extract
+from emulator.report import charts_jobs, charts_map, charts_ports, charts_probes, explain, extract
 from emulator.report.fabricmap import build_map, manifest_ports, port_words
 from emulator.report.picture import Picture
 from emulator.report.timeline import timelines
@@ -135,13 +135,13 @@ def pictures(
     ports = manifest_ports(run.manifest)
     rules = extract.mark_rules(spec, run.manifest)
     return [
-        charts_fabric.fabric_picture(build_map(run.manifest, samples)),
+        charts_map.fabric_picture(build_map(run.manifest, samples)),
         charts_jobs.timeline_picture(jobs, shrink),
         charts_jobs.iterations_picture(jobs, shrink),
         charts_jobs.requests_picture(
             services, {item.job: extract.slo_ms(spec, item.job) for item in services}
         ),
         charts_probes.probes_picture(probed, {tc: at for tc, at in predicted.items() if at}),
-        charts_fabric.queue_picture(samples, ports, rules),
-        charts_fabric.rates_picture(samples, run.manifest),
+        charts_ports.queue_picture(samples, ports, rules),
+        charts_ports.rates_picture(samples, run.manifest),
     ]

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, BLACK, GREY = "#CC79A7", "#56B4E9", "#222222", "#8a8f98"
@@ -30,6 +33,7 @@ _FONTS = ["DejaVu Sans", "Verdana", "Segoe UI", "Helvetica", "Arial", "sans-seri
 
 _RC: dict[str, Any] = {
     "svg.fonttype": "none",
+    "text.parse_math": False,  # names of jobs may hold a dollar sign
     "font.family": "sans-serif",
     "font.sans-serif": _FONTS,
     "font.size": 9,
@@ -61,8 +65,38 @@ _RC: dict[str, Any] = {
 def styled(name: str) -> Iterator[None]:
     """Draw with the project's look; `name` makes the picture's ids repeat from run to run."""
     settings: dict[Any, Any] = {**_RC, "svg.hashsalt": name}
-    with mpl.rc_context(settings):
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        # Text stays text in the SVG, so the reader's fonts draw what ours lack.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
+
+
+def plain(label: str) -> str:
+    """A label as Matplotlib shows it in a legend; it leaves out those that begin with ``_``."""
+    return f" {label}" if label.startswith("_") else label
+
+
+class PlainLogFormatter(LogFormatter):
+    """Numbers instead of powers of ten, at the ticks that the logarithmic formatter labels.
+
+    Args:
+        show: number -> text.
+        **options: as for `LogFormatter`.
+    """
+
+    def __init__(self, show: Callable[[float], str], **options: Any) -> None:
+        super().__init__(**options)
+        self._show = show
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """The text of a tick; empty where there should be none."""
+        return self._show(x) if super().__call__(x, pos) else ""
+
+
+def plain_log_axis(axis: Axis, show: Callable[[float], str]) -> None:
+    """Label a logarithmic axis with plain numbers, between powers of ten only when it is short."""
+    axis.set_major_formatter(PlainLogFormatter(show, labelOnlyBase=True))
+    axis.set_minor_formatter(PlainLogFormatter(show, minor_thresholds=(1.2, 0.4)))
 
 
 def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:

@@ -245,7 +245,8 @@ def _requests(run: FakeRun, fabric: Fabric, rng: np.random.Generator) -> Iterato
         first = kv_done + int(0.1 * MS)
         generated = int(rng.integers(20, 200))
         last = first + int(generated * rng.lognormal(-3.0, tail / 2) * MS)
-        head = ("chat", number, hosts[number % 4], hosts[4], hosts[5], 1024, generated, arrival)
+        client = hosts[number % len(hosts)]
+        head = ("chat", number, client, hosts[-2], hosts[-1], 1024, generated, arrival)
         if rng.random() < run.failing:
             yield (*head, kv_start, None, None, None, "unfinished")
         else:

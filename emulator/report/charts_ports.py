@@ -1,4 +1,4 @@
-"""Pictures of the fabric: the map with link load, queue depths, rates of the host NICs."""
+"""Pictures of ports over time: queue depths, rates of the host NICs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from emulator.report import style
 from emulator.report.extract import MarkRule
 from emulator.report.fabricmap import (
-    Cable,
-    FabricMap,
     MapPort,
     hosts_of,
     manifest_ports,
@@ -30,114 +26,11 @@ from emulator.results.queues import QueueSeries
 
 TOP_QUEUES = 6
 ROWS_OF_CURVES = 16
-_MAX_HOST_LABELS = 24
 _RATE_BINS = 300
 _QUEUE_BUCKETS = 200
 _NEAR = 2.5
 _LABEL_GAP = 0.22
 _NO_SAMPLES = "No queue samples were recorded in this run."
-
-
-def fabric_picture(fabric: FabricMap | None) -> Picture:
-    """The fabric with each cable coloured by the load of its busier direction."""
-    title = "Fabric and link load"
-    aid = (
-        "Each line is a cable: the thicker and the warmer its colour, the larger the share of its "
-        "rate that the busier direction used on average while the run sent traffic."
-    )
-    if fabric is None:
-        return Picture("fabric", title, aid, None, "The manifest lists no ports, so no map.")
-    words = port_words(fabric.ports)
-    with style.styled("fabric"):
-        levels = {y for _, y in fabric.positions.values()}
-        figure = style.new_figure(1.2 + 1.05 * (max(levels) - min(levels) + 0.6))
-        axes = figure.subplots()
-        _draw_cables(axes, fabric)
-        _draw_nodes(axes, fabric)
-        axes.set_axis_off()
-        axes.set_xlim(-0.01, 1.01)
-        axes.set_ylim(min(levels) - 0.45, max(levels) + 0.4)
-        scale = ScalarMappable(Normalize(0, 100), style.LOAD_MAP)
-        bar = figure.colorbar(scale, ax=axes, shrink=0.8, aspect=18, pad=0.01)
-        bar.set_label("mean load of the busier direction (%)")
-        svg = style.to_svg(figure, "fabric", title)
-    return Picture("fabric", title, aid, svg, _busiest_sentence(fabric, words))
-
-
-def _busiest_sentence(fabric: FabricMap, words: Mapping[str, str]) -> str:
-    known = [cable for cable in fabric.cables if not np.isnan(cable.load)]
-    if not known:
-        return f"{_NO_SAMPLES} Link load is unknown."
-    top = sorted(known, key=lambda cable: -cable.load)[:3]
-    listed = "; ".join(
-        f"{words[cable.busy_port]} {fmt.percent(cable.load)} (peak {fmt.percent(cable.peak)})"
-        for cable in top
-    )
-    return f"Busiest: {listed}."
-
-
-def _draw_cables(axes: Axes, fabric: FabricMap) -> None:
-    for cable in sorted(fabric.cables, key=lambda item: np.nan_to_num(item.load, nan=-1)):
-        x, y = _ends(cable, fabric)
-        if np.isnan(cable.load):
-            axes.plot(x, y, color=style.GREY, linewidth=0.8, linestyle=":")
-            continue
-        load = min(cable.load, 1.0)
-        axes.plot(
-            x,
-            y,
-            color=style.LOAD_MAP(load),
-            linewidth=1.0 + 4.5 * load,
-            solid_capstyle="round",
-            zorder=1 + load,
-        )
-
-
-def _ends(cable: Cable, fabric: FabricMap) -> tuple[list[float], list[float]]:
-    lower, upper = fabric.positions[cable.lower], fabric.positions[cable.upper]
-    shift = (cable.lane - (cable.lanes - 1) / 2) * 0.012
-    return [lower[0] + shift, upper[0] + shift], [lower[1], upper[1]]
-
-
-def _draw_nodes(axes: Axes, fabric: FabricMap) -> None:
-    hosts = [name for name, tier in fabric.tiers.items() if tier == 0]
-    for name, (x, y) in fabric.positions.items():
-        if fabric.tiers[name] == 0:
-            axes.plot(x, y, "o", color=style.BLACK, markersize=4.5, zorder=4)
-        else:
-            box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": style.BLACK}
-            size = 8.5 if len(fabric.tiers) - len(hosts) <= 20 else 6.5
-            axes.text(x, y, name, ha="center", va="center", fontsize=size, bbox=box, zorder=5)
-    one_plane = min(y for _, y in fabric.positions.values()) >= 0
-    for text, x in _host_labels(fabric, hosts):
-        beside = not one_plane and text in fabric.tiers
-        axes.annotate(
-            text,
-            (x, 0.0),
-            (7, 0) if beside else (0, -7),
-            textcoords="offset points",
-            fontsize=8.5,
-            zorder=6,
-            ha="left" if beside else "center",
-            va="center" if beside else "top",
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
-        )
-
-
-def _host_labels(fabric: FabricMap, hosts: Sequence[str]) -> list[tuple[str, float]]:
-    """Every host's name, or one range per leaf where names would run into each other."""
-    if len(hosts) <= _MAX_HOST_LABELS:
-        return [(name, fabric.positions[name][0]) for name in hosts]
-    groups: dict[str, list[str]] = {}
-    for cable in fabric.cables:
-        if fabric.tiers[cable.lower] == 0 and cable.lower not in groups.get(cable.upper, []):
-            groups.setdefault(cable.upper, []).append(cable.lower)
-    labels = {}
-    for members in groups.values():
-        names = sorted(members, key=natural)
-        text = names[0] if len(names) == 1 else f"{names[0]}-{names[-1]}"
-        labels[text] = float(np.mean([fabric.positions[name][0] for name in names]))
-    return list(labels.items())
 
 
 def queue_picture(

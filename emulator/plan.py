@@ -113,9 +113,7 @@ def make_plan(experiment: Experiment, capacity_pps: float | None = None) -> Plan
     return dataclasses.replace(plan, notes=tuple(_notes(plan)))
 
 
-def _probe_pairs(
-    experiment: Experiment, classes: tuple[PairClass, ...]
-) -> tuple[PairTimes, ...]:
+def _probe_pairs(experiment: Experiment, classes: tuple[PairClass, ...]) -> tuple[PairTimes, ...]:
     """Times of a probe, and of two as a round trip; empty without probes."""
     probes = experiment.probes
     if probes is None:

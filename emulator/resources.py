@@ -85,7 +85,9 @@ def steps(experiment: Experiment, counts: Resources) -> tuple[Step, ...]:
         Step("bridges", counts.bridges, _bridges(fabric)),
         Step("OpenFlow rules", counts.rules, f"policy {experiment.routing.policy}, proactive"),
         Step("workloads", len(experiment.workloads), _workloads(experiment)),
-        Step("ports captured", len(experiment.pcap), "Wireshark files" if experiment.pcap else "none"),
+        Step(
+            "ports captured", len(experiment.pcap), "Wireshark files" if experiment.pcap else "none"
+        ),
     )
 
 

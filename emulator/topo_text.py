@@ -39,7 +39,9 @@ def _tree(fabric: Fabric, plane: int) -> list[str]:
         if node.role is Role.SPINE:
             rows.append((node.name, f"dpid {dpid(node):#x}"))
     for node in (n for n in fabric.switches if n.plane == plane and n.role is Role.LEAF):
-        ratio = f"oversubscription {significant(ratios[node.name])}:1" if node.name in ratios else ""
+        ratio = (
+            f"oversubscription {significant(ratios[node.name])}:1" if node.name in ratios else ""
+        )
         rows.append((node.name, f"dpid {dpid(node):#x}", ratio))
         rows += [_host_row(fabric, node, port) for port in _host_ports(fabric, node)]
     return [*aligned(rows[:1]), *aligned(rows[1:])]
@@ -87,7 +89,9 @@ def _ends(fabric: Fabric, link: Link) -> tuple[str, str]:
 
 
 def _paths(fabric: Fabric) -> list[str]:
-    rows: list[tuple[str, ...]] = [("kind", "plane", "example", "links", "slowest", "delay", "paths")]
+    rows: list[tuple[str, ...]] = [
+        ("kind", "plane", "example", "links", "slowest", "delay", "paths")
+    ]
     for pair in pair_classes(fabric):
         rows.append(
             (

@@ -33,9 +33,7 @@ class TransportSettings:
 def transport_settings(experiment: Experiment, pairs: Iterable[PairTimes]) -> TransportSettings:
     """Window and timeout for the longest of the paths that an experiment uses."""
     times = list(pairs)
-    return TransportSettings(
-        _window_packets(experiment, times), _timeout_ns(experiment, times)
-    )
+    return TransportSettings(_window_packets(experiment, times), _timeout_ns(experiment, times))
 
 
 def _window_packets(experiment: Experiment, times: list[PairTimes]) -> int | None:

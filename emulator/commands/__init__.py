@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Protocol
 
-from emulator.commands import compare, list_runs, plan, report, topo, validate
+from emulator.commands import compare, list_runs, plan, report, run, topo, validate
 
 
 class Command(Protocol):
@@ -28,6 +28,7 @@ class Command(Protocol):
 COMMANDS: tuple[Command, ...] = (
     validate,
     plan,
+    run,
     topo,
     report,
     compare,

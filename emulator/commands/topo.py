@@ -15,7 +15,9 @@ def add_parser(commands: Any) -> None:
     add_experiment_arguments(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--dot", action="store_true", help="print a graph for Graphviz (dot, neato)")
-    form.add_argument("--json", action="store_true", help="print nodes, links and addresses as JSON")
+    form.add_argument(
+        "--json", action="store_true", help="print nodes, links and addresses as JSON"
+    )
     parser.set_defaults(run=run)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
-from itertools import groupby
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import yaml
 
@@ -69,36 +69,53 @@ def _auto(value: float | None) -> float | int | str:
     return int(value) if value == int(value) else value
 
 
+Rule = TypeVar("Rule", EcnRule, ClassRule, BufferRule)
+
+
+def _runs(rules: Sequence[Rule]) -> list[list[Rule]]:
+    """Neighbours that differ in their class only, each class once."""
+    runs: list[list[Rule]] = []
+    for rule in rules:
+        last = runs[-1] if runs else []
+        alike = last and replace(last[0], tc=rule.tc) == rule
+        if alike and all(rule.tc != member.tc for member in last):
+            last.append(rule)
+        else:
+            runs.append([rule])
+    return runs
+
+
+def _classes(run: Sequence[Rule]) -> list[int]:
+    return [rule.tc for rule in run]
+
+
 def _ecn(rules: Sequence[EcnRule]) -> list[dict[str, Any]]:
-    """One entry for neighbours that differ in their class only."""
-    entries = []
-    for (kmin, kmax, pmax, ports), group in groupby(
-        rules, lambda r: (r.kmin_bytes, r.kmax_bytes, r.pmax, r.ports)
-    ):
-        sizes = {"kmin": format_size(kmin), "kmax": format_size(kmax)}
-        entries.append({"classes": _classes(group), **sizes, "pmax": pmax, "ports": ports})
-    return entries
-
-
-def _scheduler(rules: Sequence[ClassRule]) -> list[dict[str, Any]]:
-    entries = []
-    for (priority, weight, ports), group in groupby(
-        rules, lambda r: (r.priority, r.weight, r.ports)
-    ):
-        service = {"priority": priority, "weight": weight, "ports": ports}
-        entries.append({"classes": _classes(group), **service})
-    return entries
-
-
-def _buffers(rules: Sequence[BufferRule]) -> list[dict[str, Any]]:
     return [
-        {"classes": _classes(group), "alpha": alpha}
-        for alpha, group in groupby(rules, lambda rule: rule.alpha)
+        {
+            "classes": _classes(run),
+            "kmin": format_size(run[0].kmin_bytes),
+            "kmax": format_size(run[0].kmax_bytes),
+            "pmax": run[0].pmax,
+            "ports": run[0].ports,
+        }
+        for run in _runs(rules)
     ]
 
 
-def _classes(rules: Iterable[EcnRule | ClassRule | BufferRule]) -> list[int]:
-    return [rule.tc for rule in rules]
+def _scheduler(rules: Sequence[ClassRule]) -> list[dict[str, Any]]:
+    return [
+        {
+            "classes": _classes(run),
+            "priority": run[0].priority,
+            "weight": run[0].weight,
+            "ports": run[0].ports,
+        }
+        for run in _runs(rules)
+    ]
+
+
+def _buffers(rules: Sequence[BufferRule]) -> list[dict[str, Any]]:
+    return [{"classes": _classes(run), "alpha": run[0].alpha} for run in _runs(rules)]
 
 
 def _transport(spec: TransportSpec) -> dict[str, Any]:

@@ -21,6 +21,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_SEED = 2**63 - 1
 MAX_SCALE = 1e9
 CLOCKS = ("live",)
+FILE_KEYS = ("trace", "sizes_file")
+"""Keys of workloads that name input files."""
 
 
 def load(path: Path | str, overrides: Mapping[str, str] | None = None) -> Experiment:
@@ -77,7 +79,7 @@ def layered(document: yamlfile.Document, overrides: Mapping[str, str]) -> merge.
     try:
         profile = profiles.read_profile(name)
     except SpecError as error:
-        raise located(error, top.origins, "") from None
+        raise located(error, top.origins, document.name) from None
     settings = {key: profile.data[key] for key in profiles.SECTIONS if key in profile.data}
     merged.overlay(settings, lambda _: f"profile {name}")
     merged.overlay(document.data, lambda path: document.places.get(path, "file"))
@@ -93,8 +95,6 @@ def located(error: SpecError, origins: Mapping[str, str], file: str) -> SpecErro
         plain = origin in (None, "default")
         in_file = plain or str(origin).startswith(("profile ", merge.FLAG))
         error.file = file if plain else f"{file} ({origin})" if in_file and file else origin
-        if not error.file:
-            error.file = None
     return error
 
 
@@ -164,24 +164,27 @@ class _Assembly:
         return build_fabric(self._data["fabric"], "fabric")
 
     def _workloads(self) -> tuple[WorkloadSpec, ...]:
-        self._resolve_traces()
+        self._resolve_files()
         return parse_workloads(self._data["workloads"], "workloads", self._folder)
 
-    def _resolve_traces(self) -> None:
-        """Make trace paths absolute: relative to the file, or to here when ``--set`` names them."""
+    def _resolve_files(self) -> None:
+        """Make names of input files absolute, so that the resolved spec works from everywhere."""
         entries = self._data["workloads"]
         for index, entry in enumerate(entries if isinstance(entries, list) else []):
-            trace = entry.get("trace") if isinstance(entry, dict) else None
-            if not isinstance(trace, str) or not trace.strip():
-                continue
-            path = join(join("workloads", index), "trace")
-            origin = merge.origin_of(path, self._merged.origins) or ""
-            folder = Path.cwd() if origin.startswith(merge.FLAG) else self._folder
-            file = folder / Path(trace).expanduser()
-            if not file.is_file():
-                what = "is a folder" if file.is_dir() else "does not exist"
-                raise SpecError(path, trace, what, f"looked for {file}")
-            entry["trace"] = str(file)
+            for key in FILE_KEYS:
+                name = entry.get(key) if isinstance(entry, dict) else None
+                if isinstance(name, str) and name.strip():
+                    entry[key] = self._file(name, join(join("workloads", index), key))
+
+    def _file(self, name: str, path: str) -> str:
+        """An input file: relative to the experiment file, or to here when ``--set`` names it."""
+        origin = merge.origin_of(path, self._merged.origins) or ""
+        folder = Path.cwd() if origin.startswith(merge.FLAG) else self._folder
+        file = folder / Path(name).expanduser()
+        if not file.is_file():
+            what = "is a folder" if file.is_dir() else "does not exist"
+            raise SpecError(path, name, what, f"looked for {file}")
+        return str(file)
 
     def _duration(self, reader: Reader) -> int | None:
         if reader.raw("duration") in ports.NONE:

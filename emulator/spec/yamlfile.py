@@ -28,10 +28,12 @@ class Document:
     Attributes:
         data: the top-level mapping, plain Python values.
         places: key path such as ``workloads[0].ranks`` -> ``file:line``.
+        name: the file, as messages call it.
     """
 
     data: dict[str, Any]
     places: dict[str, str] = field(default_factory=dict)
+    name: str = ""
 
 
 class _Loader(yaml.SafeLoader):
@@ -113,7 +115,7 @@ def parse(text: str, name: str) -> Document:
         raise SpecError("file", name, what, "write keys such as 'fabric:' and 'workloads:'")
     places: dict[str, str] = {}
     _walk(node, "", name, places, 0)
-    return Document(_construct(node, name), places)
+    return Document(_construct(node, name), places, name)
 
 
 def parse_value(text: str, name: str) -> Any:

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _run(_read(given))
     except FabriclabError as error:
-        print(f"fabriclab controller: {error}", file=sys.stderr)
+        sys.stderr.write(f"fabriclab controller: {error}\n")
     return WRONG_INPUT
 
 
@@ -50,10 +50,10 @@ def _read(given: argparse.Namespace) -> ControllerConfig:
 
 
 def _run(config: ControllerConfig) -> None:
-    from controller import sdn  # imports the framework, which takes a while and may be missing
+    from controller import sdn  # noqa: PLC0415 - may be missing, which is a message of its own
 
     sdn.patch()
-    from controller.app import ControllerApp
+    from controller.app import ControllerApp  # noqa: PLC0415 - after `patch`
 
     for framework in sdn.DISTRIBUTION:
         logging.getLogger(framework).setLevel(logging.WARNING)

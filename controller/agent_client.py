@@ -114,9 +114,9 @@ class AgentClient:
         results: list[object] = []
         pending: deque[tuple[rpc.Id, Call]] = deque()
         for method, params in calls:
-            id = next(self._ids)
-            self._send(rpc.Request(id, method, params))
-            pending.append((id, (method, params)))
+            number = next(self._ids)
+            self._send(rpc.Request(number, method, params))
+            pending.append((number, (method, params)))
             if len(pending) == PIPELINE:
                 results.append(self._answer(*pending.popleft()))
         results.extend(self._answer(*entry) for entry in pending)
@@ -154,12 +154,12 @@ class AgentClient:
                 f"agent at {self._path}: {request.method} not sent: {error}"
             ) from error
 
-    def _answer(self, id: rpc.Id, call: Call) -> object:
+    def _answer(self, number: rpc.Id, call: Call) -> object:
         while True:
             message = self._next(self._timeout_s, call[0])
-            if isinstance(message, rpc.Response) and message.id == id:
+            if isinstance(message, rpc.Response) and message.id == number:
                 return message.result
-            if isinstance(message, rpc.ErrorResponse) and message.id in (id, None):
+            if isinstance(message, rpc.ErrorResponse) and message.id in (number, None):
                 raise AgentRefusedError(*call, message)
             self._keep(message)
 

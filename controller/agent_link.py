@@ -76,16 +76,22 @@ class AgentLink:
                 for _ in agent.notifications():
                     pass
         except AgentRefusedError as error:
-            self._report(error, logging.ERROR)
-            self.errors.setdefault(str(error))
+            self._refused(error)
         except AgentError as error:
             self._report(error, logging.WARNING)
-        self._set(sent=False)
+        if self._sent:
+            self._set(sent=False)
 
     def _set(self, *, sent: bool) -> None:
         self._times += sent
         self._sent = sent
         self._changed()
+
+    def _refused(self, error: AgentRefusedError) -> None:
+        self._report(error, logging.ERROR)
+        if str(error) not in self.errors:
+            self.errors[str(error)] = None
+            self._changed()
 
     def _report(self, error: AgentError, level: int) -> None:
         """Log an error, but not the same one again at every attempt."""

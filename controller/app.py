@@ -25,6 +25,7 @@ from controller.core.events import (
 from controller.core.network import Network
 from controller.process import kill_on_exception
 from controller.settings import agent_calls
+from topologies.addressing import dpid
 
 LOG = logging.getLogger("controller")
 
@@ -45,6 +46,7 @@ class ControllerApp(sdn.App):
         self._network = Network(
             config.fabric, config.policy, config.seed, generation=self._previous.generation
         )
+        self._names = {dpid(node): node.name for node in config.fabric.switches}
         self._connections: dict[int, openflow.Connection] = {}
         self._errors: dict[str, None] = {}
         self._logged = 0
@@ -94,7 +96,7 @@ class ControllerApp(sdn.App):
         """A switch has refused a message."""
         datapath = event.msg.datapath
         connection = self._connections.get(datapath.id) or openflow.Connection(datapath)
-        where = "a switch in its handshake" if datapath.id is None else f"{datapath.id:#x}"
+        where = self._names.get(datapath.id, "an unknown switch")
         self._note_error(f"OpenFlow error of {where}: {connection.describe_error(event.msg)}")
         self._write_state()
 
@@ -105,10 +107,11 @@ class ControllerApp(sdn.App):
 
     def _handle(self, event: Event) -> None:
         sent = self._network.handle(event, time.monotonic_ns())
-        for dpid, entries in groupby(sent, key=itemgetter(0)):
+        for number, entries in groupby(sent, key=itemgetter(0)):
             messages = [message for _, message in entries]
-            LOG.info("%#x: %d messages after %s", dpid, len(messages), type(event).__name__)
-            self._connections[dpid].send(messages)
+            what = type(event).__name__
+            LOG.info("%s: %d messages after %s", self._names[number], len(messages), what)
+            self._connections[number].send(messages)
         self._write_state()
 
     def _note_error(self, text: str) -> None:

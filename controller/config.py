@@ -74,9 +74,9 @@ def load_config(path: Path) -> ControllerConfig:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SpecError("file", str(path), f"cannot be read: {error.strerror}") from error
+        raise SpecError(str(path), path.name, f"cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise SpecError("file", str(path), f"is not JSON: {error}") from error
+        raise SpecError(str(path), path.name, f"is not JSON: {error}") from error
     try:
         return config_from_dict(raw)
     except SpecError as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 VERSION = "2.0"
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -72,17 +73,21 @@ class RpcError(Exception):
     Args:
         code: one of the codes above.
         message: one sentence.
-        id: id of the request, where it could be read.
+        request_id: id of the request, where it could be read.
         data: more about it; anything that JSON can hold.
     """
 
-    def __init__(self, code: int, message: str, id: Id | None = None, data: object = None) -> None:
+    def __init__(
+        self, code: int, message: str, request_id: Id | None = None, data: object = None
+    ) -> None:
         super().__init__(message)
-        self.code, self.message, self.id, self.data = code, message, id, data
+        self.code, self.message, self.data = code, message, data
+        self.request_id = request_id
 
-    def response(self, id: Id | None = None) -> ErrorResponse:
+    def response(self, request_id: Id | None = None) -> ErrorResponse:
         """The answer that reports it, to the request with this id."""
-        return ErrorResponse(self.id if id is None else id, self.code, self.message, self.data)
+        answered = self.request_id if request_id is None else request_id
+        return ErrorResponse(answered, self.code, self.message, self.data)
 
 
 def encode(message: Message) -> bytes:
@@ -96,12 +101,12 @@ def encode(message: Message) -> bytes:
 
 def _to_json(message: Message) -> dict[str, object]:
     match message:
-        case Request(id, method, params):
-            body: dict[str, object] = {"id": id, "method": method, "params": dict(params)}
+        case Request(number, method, params):
+            body: dict[str, object] = {"id": number, "method": method, "params": dict(params)}
         case Notification(method, params):
             body = {"method": method, "params": dict(params)}
-        case Response(id, result):
-            body = {"id": id, "result": result}
+        case Response(number, result):
+            body = {"id": number, "result": result}
         case ErrorResponse(failed, code, text, data):
             error = {"code": code, "message": text}
             body = {"id": failed, "error": error if data is None else error | {"data": data}}
@@ -115,53 +120,58 @@ def decode(line: bytes) -> Message:
         RpcError: it is not JSON (PARSE_ERROR) or not a message (INVALID_REQUEST).
     """
     try:
-        raw = json.loads(line)
+        raw = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise RpcError(PARSE_ERROR, f"not JSON: {error}") from None
     if not isinstance(raw, dict):
         raise RpcError(INVALID_REQUEST, "not a JSON object")
-    id = _read_id(raw)
+    request_id = _read_id(raw)
     if raw.get("jsonrpc") != VERSION:
-        raise RpcError(INVALID_REQUEST, 'no "jsonrpc": "2.0"', id)
+        raise RpcError(INVALID_REQUEST, 'no "jsonrpc": "2.0"', request_id)
     if "method" in raw:
-        return _read_call(raw, id)
-    return _read_answer(raw, id)
+        return _read_call(raw, request_id)
+    return _read_answer(raw, request_id)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """NaN and the infinities are not JSON, although Python reads them."""
+    raise ValueError(f"{name} is no number in JSON")
 
 
 def _read_id(raw: Mapping[str, object]) -> Id | None:
-    id = raw.get("id")
-    if id is None or (isinstance(id, int | str) and not isinstance(id, bool)):
-        return id
+    found = raw.get("id")
+    if found is None or (isinstance(found, int | str) and not isinstance(found, bool)):
+        return found
     raise RpcError(INVALID_REQUEST, "id is neither text nor a whole number")
 
 
-def _read_call(raw: Mapping[str, object], id: Id | None) -> Request | Notification:
+def _read_call(raw: Mapping[str, object], request_id: Id | None) -> Request | Notification:
     method, params = raw["method"], raw.get("params", {})
     if not isinstance(method, str):
-        raise RpcError(INVALID_REQUEST, "method is not text", id)
+        raise RpcError(INVALID_REQUEST, "method is not text", request_id)
     if not isinstance(params, dict):
-        raise RpcError(INVALID_REQUEST, "params is not an object with names", id)
+        raise RpcError(INVALID_REQUEST, "params is not an object with names", request_id)
     if "id" not in raw:
         return Notification(method, params)
-    if id is None:
+    if request_id is None:
         raise RpcError(INVALID_REQUEST, "id is null")
-    return Request(id, method, params)
+    return Request(request_id, method, params)
 
 
-def _read_answer(raw: Mapping[str, object], id: Id | None) -> Response | ErrorResponse:
+def _read_answer(raw: Mapping[str, object], request_id: Id | None) -> Response | ErrorResponse:
     if ("result" in raw) == ("error" in raw):
-        raise RpcError(INVALID_REQUEST, "neither a call nor an answer", id)
+        raise RpcError(INVALID_REQUEST, "neither a call nor an answer", request_id)
     if "result" in raw:
-        if id is None:
+        if request_id is None:
             raise RpcError(INVALID_REQUEST, "a result without an id")
-        return Response(id, raw["result"])
+        return Response(request_id, raw["result"])
     error = raw["error"]
     if not isinstance(error, dict):
-        raise RpcError(INVALID_REQUEST, "error is not an object", id)
+        raise RpcError(INVALID_REQUEST, "error is not an object", request_id)
     code, message = error.get("code"), error.get("message")
     if not isinstance(code, int) or not isinstance(message, str):
-        raise RpcError(INVALID_REQUEST, "error has no code or no message", id)
-    return ErrorResponse(id, code, message, error.get("data"))
+        raise RpcError(INVALID_REQUEST, "error has no code or no message", request_id)
+    return ErrorResponse(request_id, code, message, error.get("data"))
 
 
 class Decoder:

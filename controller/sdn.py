@@ -68,7 +68,7 @@ def choose() -> tuple[str, str]:
     for root in [forced] if forced else DISTRIBUTION:
         try:
             return root, _import(root)
-        except Exception as error:  # a broken installation fails in any way that there is
+        except Exception as error:  # noqa: BLE001 - broken installations fail in every way
             failures.append(f"{root}: {type(error).__name__}: {error}")
     raise MachineError(
         f"no controller framework can be imported ({'; '.join(failures)}); "

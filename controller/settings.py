@@ -1,12 +1,17 @@
-"""From the rules of the configuration to the calls that set the agent's queues. Pure."""
+"""From the rules of the configuration to the calls that set the agent's queues. Pure.
+
+The agent owns the queues of the switches. A rule may select hosts' ports too (``all``): these
+are set when the fabric is built, and are left out here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from controller import rpc
 from controller.config import ControllerConfig
-from topologies.settings import resolve, resolve_alphas
+from topologies.model import Fabric
+from topologies.settings import PortRule, resolve, resolve_alphas
 
 Call = tuple[str, rpc.Params]
 """A method of the agent and its parameters, in target units."""
@@ -22,12 +27,12 @@ def agent_calls(config: ControllerConfig) -> list[Call]:
 
 
 def _ecn(config: ControllerConfig) -> Iterator[Call]:
-    for index, classes in sorted(resolve(config.ecn, config.fabric, "ecn").items()):
+    for port, classes in _of_switches(config.ecn, config.fabric, "ecn"):
         for tc, rule in sorted(classes.items()):
             yield (
                 "set_ecn",
                 {
-                    "port": config.fabric.port(index).name,
+                    "port": port,
                     "tc": tc,
                     "kmin_bytes": rule.kmin_bytes,
                     "kmax_bytes": rule.kmax_bytes,
@@ -37,12 +42,12 @@ def _ecn(config: ControllerConfig) -> Iterator[Call]:
 
 
 def _schedulers(config: ControllerConfig) -> Iterator[Call]:
-    for index, classes in sorted(resolve(config.scheduler, config.fabric, "scheduler").items()):
+    for port, classes in _of_switches(config.scheduler, config.fabric, "scheduler"):
         served = [
             {"tc": tc, "priority": rule.priority, "weight": rule.weight}
             for tc, rule in sorted(classes.items())
         ]
-        yield "set_scheduler", {"port": config.fabric.port(index).name, "classes": served}
+        yield "set_scheduler", {"port": port, "classes": served}
 
 
 def _buffers(config: ControllerConfig) -> Iterator[Call]:
@@ -52,3 +57,13 @@ def _buffers(config: ControllerConfig) -> Iterator[Call]:
     for node in config.fabric.switches:
         size_bytes = config.fabric.buffer_bytes
         yield "set_buffer", {"switch": node.name, "bytes": size_bytes, "alpha": alphas}
+
+
+def _of_switches(
+    rules: Sequence[PortRule], fabric: Fabric, path: str
+) -> Iterator[tuple[str, dict[int, PortRule]]]:
+    """The name and the rule of each class of every switch port that has one, by index."""
+    for index, classes in sorted(resolve(rules, fabric, path).items()):
+        port = fabric.port(index)
+        if fabric.by_name[port.node].is_switch:
+            yield port.name, classes

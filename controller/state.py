@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.config import ControllerConfig
+from controller.core.buckets import stable_hash
 from controller.core.network import Status, SwitchStatus
 from controller.core.switch import MAX_GENERATION, next_generation
 
@@ -61,7 +62,7 @@ class Settings:
 def read_previous(path: Path, run: str, now_ns: int) -> Previous:
     """What the state file of an earlier controller says.
 
-    Without a readable one of this run the first generation comes from the clock, so that it
+    Without a readable one of this run the first generation is drawn by the clock, so that it
     differs from that of rules which a switch may still have.
     """
     try:
@@ -70,7 +71,7 @@ def read_previous(path: Path, run: str, now_ns: int) -> Previous:
             return Previous(int(raw["restarts"]) + 1, next_generation(raw["generation"]))
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    return Previous(0, now_ns // 1_000_000_000 % MAX_GENERATION + 1)
+    return Previous(0, stable_hash(run, now_ns) % MAX_GENERATION + 1)
 
 
 def document(

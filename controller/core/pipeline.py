@@ -145,12 +145,13 @@ class Pipeline:
 
 def check_match(match: Match) -> None:
     """Raise `PipelineError` for a match that every switch has to reject."""
+    for field in match.fields:
+        if field.name not in FIELD_BITS:
+            raise PipelineError(f"{field.name} is not a field that we know")
     exact = {field.name: field.value for field in match.fields if field.exact}
     if len({field.name for field in match.fields}) != len(match.fields):
         raise PipelineError(f"{match}: a field stands in it twice")
     for name, value, mask in match.fields:
-        if name not in FIELD_BITS:
-            raise PipelineError(f"{name} is not a field that we know")
         if not 0 < mask <= full_mask(name):
             raise PipelineError(f"{match}: mask of {name} is empty or too wide")
         if value & ~mask:

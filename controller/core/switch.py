@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from controller.core.messages import ALL_TABLES, Barrier, Command, FlowMod, Message, RuleKey
 from controller.core.routing import Rules
 
-GENERATION_BITS = 16
+GENERATION_BITS = 32
 MAX_GENERATION = (1 << GENERATION_BITS) - 1
 """Generations count from 1 to this and start again; 0 is the cookie of rules that are not ours."""
 

@@ -95,7 +95,7 @@ class FakeSwitch:
                     connection.sendall(self._answer(kind, xid, body))
         except OSError:
             return
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised again in `join`
             self.problem = error
             connection.close()
 

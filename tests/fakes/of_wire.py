@@ -88,7 +88,8 @@ def read_message(kind: int, xid: int, body: bytes) -> Message:
 def read_flow_mod(body: bytes) -> FlowMod:
     """The body of a flow-mod (7.3.4.1), with at most one apply-actions instruction."""
     (
-        cookie, cookie_mask, table, command, idle, hard, priority, buffer, out_port, out_group, flags,
+        cookie, cookie_mask, table, command, idle, hard, priority, buffer, out_port, out_group,
+        flags,
     ) = struct.unpack_from("!QQBBHHHIIIH2x", body)  # fmt: skip
     assert (idle, hard, buffer, flags) == (0, 0, 0xFFFFFFFF, 0)
     assert (out_port, out_group) == (0xFFFFFFFF, 0xFFFFFFFF)

@@ -34,7 +34,8 @@ class FakeSwitch:
 
     Attributes:
         messages: all flow-mods and barriers of all connections, in order.
-        watch: called after each of them.
+        watch: called after each of them, with `lock` held.
+        lock: held while the table changes; switches of one network may share one.
     """
 
     def __init__(self, dpid: int, ports: tuple[PortState, ...], table: FakeTable) -> None:
@@ -43,6 +44,7 @@ class FakeSwitch:
         self.table = table
         self.messages: list[Message] = []
         self.watch: Callable[[], object] = lambda: None
+        self.lock: threading.Lock = threading.Lock()
         self.problem: BaseException | None = None
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -118,12 +120,12 @@ class FakeSwitch:
         message = of_wire.read_message(kind, xid, body)
         self.messages.append(message)
         try:
-            self.table.apply(message)
+            with self.lock:
+                self.table.apply(message)
+                self.watch()
         except OpenFlowError as error:
             if "TABLE_FULL" not in str(error):
                 raise
             refused = of_wire.pack(kind, xid, body)
             return of_wire.error(xid, FLOW_MOD_FAILED, TABLE_FULL, refused)
-        finally:
-            self.watch()
         return of_wire.pack(of_wire.BARRIER_REPLY, xid) if kind != of_wire.FLOW_MOD else b""

@@ -1,7 +1,7 @@
-"""Everything that touches the machine: spec, plan, data plane, clock, run, verdict, report, commands.
+"""Everything that touches the machine: spec, plan, data plane, clock, run, verdict, report.
 
-`emulator.spec`, `emulator.scale`, `emulator.timing` and `emulator.plan` are pure: they need no root,
-open no socket and start no process. The version stands in ``setup.cfg`` only.
+`emulator.spec`, `emulator.plan` and what these import are pure: they need no root, open no socket
+and start no process. The version stands in ``setup.cfg`` only.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ class PairClass:
 def pair_classes(fabric: Fabric) -> tuple[PairClass, ...]:
     """All classes of paths, the shortest first.
 
-    Hosts that hang on equal links below the same leaf are interchangeable, so one of them (two,
-    where there are) stands for all.
+    Hosts on equal links below the same leaf are interchangeable, and so are leaves with equal
+    uplinks: one pair stands for all of its kind.
     """
     paths = Paths(fabric)
     counts: Counter[Signature] = Counter()
@@ -65,20 +65,65 @@ def pair_classes(fabric: Fabric) -> tuple[PairClass, ...]:
     return tuple(sorted(classes, key=lambda c: (c.plane, len(c.links), -c.paths, c.src, c.dst)))
 
 
+Way = tuple[int, int]
+"""(rate, delay) of a host link."""
+Uplinks = tuple[tuple[str, int, int], ...]
+"""(spine, rate, delay) of each uplink of a leaf: what makes leaves interchangeable."""
+
+
 def _representatives(fabric: Fabric) -> Iterator[tuple[int, str, str, int]]:
-    """(plane, source, destination, number of pairs that they stand for)."""
-    groups: dict[tuple[int, int, int, int], list[str]] = {}
+    """(plane, source, destination, number of ordered pairs that they stand for)."""
+    for plane in fabric.planes:
+        leaves = _hosts_by_leaf(fabric, plane)
+        for ways in leaves.values():
+            yield from _below_one_leaf(plane, ways)
+        yield from _across(plane, leaves, _uplinks(fabric, plane))
+
+
+def _hosts_by_leaf(fabric: Fabric, plane: int) -> dict[str, dict[Way, list[str]]]:
+    leaves: dict[str, dict[Way, list[str]]] = {}
     for link in fabric.links:
-        seat = fabric.attachment.get((link.a, link.plane))
-        if seat is not None:
-            key = (link.plane, seat[0], link.rate_bps, link.delay_ns)
-            groups.setdefault(key, []).append(link.a)
-    for key, sources in groups.items():
-        for other, targets in groups.items():
-            if key == other and len(sources) > 1:
-                yield key[0], sources[0], sources[1], len(sources) * (len(sources) - 1)
-            elif key[0] == other[0] and key != other:
-                yield key[0], sources[0], targets[0], len(sources) * len(targets)
+        if link.plane == plane and not fabric.by_name[link.a].is_switch:
+            ways = leaves.setdefault(link.b, {})
+            ways.setdefault((link.rate_bps, link.delay_ns), []).append(link.a)
+    return leaves
+
+
+def _uplinks(fabric: Fabric, plane: int) -> dict[str, Uplinks]:
+    found: dict[str, list[tuple[str, int, int]]] = {}
+    for link in fabric.links:
+        if link.plane == plane and fabric.by_name[link.a].is_switch:
+            found.setdefault(link.a, []).append((link.b, link.rate_bps, link.delay_ns))
+    return {leaf: tuple(sorted(links)) for leaf, links in found.items()}
+
+
+def _below_one_leaf(plane: int, ways: dict[Way, list[str]]) -> Iterator[tuple[int, str, str, int]]:
+    for sources in ways.values():
+        for targets in ways.values():
+            if sources is not targets:
+                yield plane, sources[0], targets[0], len(sources) * len(targets)
+            elif len(sources) > 1:
+                yield plane, sources[0], sources[1], len(sources) * (len(sources) - 1)
+
+
+def _across(
+    plane: int, leaves: dict[str, dict[Way, list[str]]], uplinks: dict[str, Uplinks]
+) -> Iterator[tuple[int, str, str, int]]:
+    """Pairs on two leaves; leaves with equal uplinks are interchangeable."""
+    alike: dict[tuple[Uplinks, Way], dict[str, list[str]]] = {}
+    for leaf, ways in leaves.items():
+        for way, hosts in ways.items():
+            alike.setdefault((uplinks.get(leaf, ()), way), {})[leaf] = hosts
+    for sources in alike.values():
+        for targets in alike.values():
+            pairs = [
+                (len(ours) * len(theirs), ours[0], theirs[0])
+                for leaf, ours in sources.items()
+                for other, theirs in targets.items()
+                if leaf != other
+            ]
+            if pairs:
+                yield plane, pairs[0][1], pairs[0][2], sum(count for count, _, _ in pairs)
 
 
 @dataclass(frozen=True)

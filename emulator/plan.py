@@ -149,9 +149,8 @@ def _notes(plan: Plan) -> Iterator[str]:
     """What may surprise."""
     resolved, x = plan.scaling, plan.experiment
     if not plan.measured:
-        yield (
-            f"this machine has not been measured; {resolved.capacity_pps:,.0f} packets/s are assumed"
-        )
+        assumed = f"{resolved.capacity_pps:,.0f} packets/s are assumed"
+        yield f"this machine has not been measured; {assumed}"
     if not resolved.dilation.fits:
         better = scaling.nice_at_least(
             resolved.peak_pps / (scaling.CAPACITY_SHARE * resolved.capacity_pps)

@@ -64,18 +64,18 @@ def _scale(plan: Plan) -> list[str]:
 
 def _links(plan: Plan) -> list[str]:
     rows = [("kind", "plane", "number", "rate", "delay", "emulated rate", "emulated delay")]
-    for entry in plan.links:
-        rows.append(
-            (
-                entry.ends,
-                str(entry.plane),
-                str(entry.count),
-                rate_bps(entry.rate_bps),
-                duration_ns(entry.delay_ns),
-                rate_bps(entry.emulated_bps),
-                duration_ns(entry.emulated_delay_ns),
-            )
+    rows += [
+        (
+            entry.ends,
+            str(entry.plane),
+            str(entry.count),
+            rate_bps(entry.rate_bps),
+            duration_ns(entry.delay_ns),
+            rate_bps(entry.emulated_bps),
+            duration_ns(entry.emulated_delay_ns),
         )
+        for entry in plan.links
+    ]
     return aligned(rows, right=range(1, 7))
 
 
@@ -86,7 +86,9 @@ def _times_title(plan: Plan) -> str:
 
 
 def _times(plan: Plan) -> list[str]:
-    rows = [("path", "plane", "example", "one way", "round trip", "BDP", "emulated one way, trip")]
+    rows: list[tuple[str, ...]] = [
+        ("path", "plane", "example", "one way", "round trip", "BDP", "emulated one way, trip")
+    ]
     rows += [_time_row(plan, entry, "") for entry in plan.pairs]
     rows += [_time_row(plan, entry, "probe ") for entry in plan.probe_pairs]
     window = plan.transport.window_packets

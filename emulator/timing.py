@@ -1,9 +1,9 @@
 """PURE: how long a lone packet takes through an idle fabric.
 
 All times are model ns, sizes bytes, rates bit/s. A link takes ``wire_bytes * 8 / rate`` to
-serialise a frame and then its delay. A store-and-forward switch begins to send when the whole frame is in; a
-cut-through switch when the header is in, provided that its egress is not faster than its ingress
-(an egress that is faster would run out of bytes). Both add their latency.
+serialise a frame and then its delay. A store-and-forward switch begins to send when the whole
+frame is in; a cut-through switch when the header is in, provided that its egress is not faster than
+its ingress (a faster one would run out of bytes). Both add their latency.
 """
 
 from __future__ import annotations

@@ -35,10 +35,9 @@ def _tree(fabric: Fabric, plane: int) -> list[str]:
     ratios = oversubscription(fabric, plane)
     bisection = rate_bps(bisection_bps(fabric, plane))
     rows: list[tuple[str, ...]] = [(f"bisection {bisection} in each direction",)]
-    for node in (n for n in fabric.switches if n.plane == plane):
-        if node.role is Role.SPINE:
-            rows.append((node.name, f"dpid {dpid(node):#x}"))
-    for node in (n for n in fabric.switches if n.plane == plane and n.role is Role.LEAF):
+    members = [node for node in fabric.switches if node.plane == plane]
+    rows += [(n.name, f"dpid {dpid(n):#x}") for n in members if n.role is Role.SPINE]
+    for node in (member for member in members if member.role is Role.LEAF):
         ratio = (
             f"oversubscription {significant(ratios[node.name])}:1" if node.name in ratios else ""
         )
@@ -92,18 +91,18 @@ def _paths(fabric: Fabric) -> list[str]:
     rows: list[tuple[str, ...]] = [
         ("kind", "plane", "example", "links", "slowest", "delay", "paths")
     ]
-    for pair in pair_classes(fabric):
-        rows.append(
-            (
-                pair.name,
-                str(pair.plane),
-                f"{pair.src} to {pair.dst}",
-                str(len(pair.links)),
-                rate_bps(min(link.rate_bps for link in pair.links)),
-                duration_ns(sum(link.delay_ns for link in pair.links)),
-                f"{pair.paths:,}",
-            )
+    rows += [
+        (
+            pair.name,
+            str(pair.plane),
+            f"{pair.src} to {pair.dst}",
+            str(len(pair.links)),
+            rate_bps(min(link.rate_bps for link in pair.links)),
+            duration_ns(sum(link.delay_ns for link in pair.links)),
+            f"{pair.paths:,}",
         )
+        for pair in pair_classes(fabric)
+    ]
     return aligned(rows, right=(1, 3, 4, 5, 6)) if len(rows) > 1 else []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from controller.core.routing import Routing
+from controller.policies.registry import build_policy
 from emulator.spec.model import DCQCN, Experiment
 from topologies.errors import SpecError
 from traffic import wire
@@ -13,6 +15,7 @@ def check(experiment: Experiment) -> None:
     _has_something_to_do(experiment)
     _probes_end(experiment)
     _control_has_marks(experiment)
+    _can_be_routed(experiment)
     build_all(experiment.workloads, experiment.fabric, experiment.seed, experiment.shrink or 1.0)
 
 
@@ -29,6 +32,12 @@ def _probes_end(experiment: Experiment) -> None:
     if not experiment.workloads and experiment.duration_ns is None:
         rule = "is not given, and a run of probes alone has no other end"
         raise SpecError("duration", None, rule, "write e.g. duration: 10 ms")
+
+
+def _can_be_routed(experiment: Experiment) -> None:
+    """The controller must be able to spread the flows of every switch."""
+    policy = build_policy(experiment.routing.section, experiment.fabric)
+    Routing(experiment.fabric, policy, experiment.seed)
 
 
 def _control_has_marks(experiment: Experiment) -> None:

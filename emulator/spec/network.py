@@ -138,7 +138,7 @@ def _parameter(value: object, path: str, field: dataclasses.Field[Any]) -> Any:
     if "None" in kind and value in NONE:
         return None
     unit = field.name.rsplit("_", 1)[-1]
-    return _PARSERS.get(unit, _PARSERS[kind.split(" ")[0]])(value, path)
+    return _PARSERS.get(unit, _PARSERS[kind.split(" ", maxsplit=1)[0]])(value, path)
 
 
 _PARSERS: dict[str, Callable[[Any, str], Any]] = {

@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -39,7 +39,7 @@ class Document:
 class _Loader(yaml.SafeLoader):
     """Safe loader with the resolvers of YAML 1.2's core schema."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """A mapping whose keys are all text and all different."""
@@ -162,8 +162,10 @@ def _as_spec_error(error: Exception, name: str) -> SpecError:
     place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
     if isinstance(error, _Trouble):
         return SpecError(place, _Literal(error.value), error.rule, error.way_out)
-    problem = getattr(error, "problem", None) or str(error)
-    return SpecError(place, _Literal("YAML"), f"cannot be read: {' '.join(str(problem).split())}")
+    problem = str(getattr(error, "problem", None) or error)
+    if problem.startswith("but "):
+        problem = f"{getattr(error, 'context', '')}, {problem}"
+    return SpecError(place, _Literal("YAML"), f"cannot be read: {' '.join(problem.split())}")
 
 
 class _Literal(str):

@@ -30,7 +30,7 @@ def test_examples_survive_the_round_trip(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["ethernet", "roce-ecn"])
 def test_the_profile_adds_nothing_to_a_resolved_file(profile: str) -> None:
-    """All that a profile says stands in the resolved file, so changing the profile changes nothing."""
+    """All that a profile says stands in the resolved file, so another profile changes nothing."""
     x = experiment(profile=profile)
     other = "ethernet" if profile == "roce-ecn" else "roce-ecn"
     again = from_text(to_yaml(x), {"profile": other})

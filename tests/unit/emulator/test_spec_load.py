@@ -287,7 +287,7 @@ def test_buffers_give_each_class_its_alpha(buffers: object, alphas: list[float])
 )
 def test_sections_refuse(section: str, value: object, message: str) -> None:
     """Each section names key, value, rule and way out."""
-    assert message in _error(**{section: value})
+    assert message in _error(None, **{section: value})
 
 
 @pytest.mark.parametrize(

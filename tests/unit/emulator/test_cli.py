@@ -133,6 +133,18 @@ def test_plan_prints_text_or_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert "has not been measured" not in text
 
 
+@pytest.mark.parametrize("measured", [None, 31_000.0])
+def test_plan_uses_what_was_measured(
+    measured: float | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without --capacity the plan rests on the kept measurement, or says that there is none."""
+    monkeypatch.setattr("emulator.calibration.cached", lambda: measured)
+    assert cli.main(["plan", SINGLE, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["capacity_measured"] is (measured is not None)
+    assert data["capacity_pps"] == (measured or 45_000)
+
+
 def test_options_change_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     """--profile, --seed and --set win over the file."""
     argv = ["plan", SINGLE, "--json", "--profile", "roce-ecn", "--seed", "9"]

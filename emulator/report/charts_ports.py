@@ -20,13 +20,14 @@ from emulator.report.fabricmap import (
     port_words,
 )
 from emulator.report.picture import Picture
-from emulator.report.series import binned_rate_bps, rate_unit, size_unit, thin, time_unit
+from emulator.report.series import binned_rate_bps, size_unit, thin, time_unit
 from emulator.results import format as fmt
 from emulator.results.queues import QueueSeries
 
 TOP_QUEUES = 6
 ROWS_OF_CURVES = 16
 _RATE_BINS = 300
+_ROW = 0.8
 _QUEUE_BUCKETS = 200
 _NEAR = 2.5
 _LABEL_GAP = 0.22
@@ -174,27 +175,32 @@ def _nic_curve(samples: QueueSeries | None, port: MapPort) -> _Curve | None:
 
 
 def _draw_rows(curves: Sequence[_Curve], title: str) -> str:
+    """One row per NIC in a single pair of axes: the row's height is the line rate."""
     clock = time_unit(float(curves[0][1][-1]))
-    line_rate = max(port.rate_bps for port, _, _ in curves)
-    unit = rate_unit(line_rate)
     with style.styled("rates"):
         figure = style.new_figure(0.9 + 0.34 * len(curves))
-        rows = figure.subplots(len(curves), sharex=True, squeeze=False)[:, 0]
-        for axes, (port, edges, rates) in zip(rows, curves, strict=True):
-            axes.stairs(rates / unit.factor, edges / clock.factor, fill=True, color=style.SKY)
-            axes.set_ylim(0, port.rate_bps / unit.factor)
-            axes.set_yticks([])
-            axes.grid(visible=False)
-            axes.set_facecolor("#f4f6f8")
-            axes.spines["left"].set_visible(False)
-            axes.set_ylabel(port.name, rotation=0, ha="right", va="center")
-            axes.tick_params(axis="x", length=0)
-            axes.margins(x=0)
-        rows[-1].tick_params(axis="x", length=3)
-        rows[-1].set_xlabel(f"time in the run ({clock.name})")
-        height = fmt.rate_bps(line_rate)
-        rows[0].set_title(f"row height = line rate, {height}", fontweight="normal", fontsize=8.5)
+        axes = figure.subplots()
+        for at, (port, edges, rates) in enumerate(curves):
+            floor = len(curves) - 1 - at
+            axes.axhspan(floor, floor + _ROW, color="#f1f3f6", linewidth=0)
+            heights = floor + _ROW * np.minimum(rates / port.rate_bps, 1.0)
+            axes.stairs(heights, edges / clock.factor, baseline=floor, fill=True, color=style.SKY)
+        middles = [len(curves) - 1 - at + _ROW / 2 for at in range(len(curves))]
+        axes.set_yticks(middles, [port.name for port, _, _ in curves])
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.grid(visible=False)
+        axes.margins(x=0)
+        axes.set_ylim(-0.1, len(curves))
+        axes.set_xlabel(f"time in the run ({clock.name})")
+        axes.set_title(_row_height(curves), fontweight="normal", fontsize=8.5)
         return style.to_svg(figure, "rates", title)
+
+
+def _row_height(curves: Sequence[_Curve]) -> str:
+    rates = sorted({port.rate_bps for port, _, _ in curves})
+    span = " to ".join(fmt.rate_bps(rate) for rate in dict.fromkeys((rates[0], rates[-1])))
+    return f"row height = line rate, {span}"
 
 
 def _draw_heat(curves: Sequence[_Curve], title: str) -> str:

@@ -110,7 +110,6 @@ class Unit:
 
 _TIMES = (Unit(1e9, "s"), Unit(1e6, "ms"), Unit(1e3, "µs"), Unit(1.0, "ns"))
 _SIZES = (Unit(1e9, "GB"), Unit(1e6, "MB"), Unit(1e3, "KB"), Unit(1.0, "B"))
-_RATES = (Unit(1e9, "Gbit/s"), Unit(1e6, "Mbit/s"), Unit(1e3, "kbit/s"), Unit(1.0, "bit/s"))
 
 
 def _unit(largest: float, units: Sequence[Unit]) -> Unit:
@@ -125,8 +124,3 @@ def time_unit(largest_ns: float) -> Unit:
 def size_unit(largest_bytes: float) -> Unit:
     """Unit of a size axis."""
     return _unit(largest_bytes, _SIZES)
-
-
-def rate_unit(largest_bps: float) -> Unit:
-    """Unit of a rate axis."""
-    return _unit(largest_bps, _RATES)

@@ -14,7 +14,7 @@ from emulator.results.summary import VALID
 MAX_LINES = 15
 _MAX_REASONS = 3
 _GREEN, _RED, _RESET = "\x1b[1;32m", "\x1b[1;31m", "\x1b[0m"
-_WIDTH = 110
+_WIDTH = 200
 
 
 def print_table(summary: Mapping[str, Any], stream: IO[str], environ: Mapping[str, str]) -> None:

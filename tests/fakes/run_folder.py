@@ -167,7 +167,8 @@ def _write_training(
     if not run.iterations:
         return []
     ranks = [host.name for host in fabric.hosts[:8]]
-    flows, computes = [], []
+    flows: list[tuple[Any, ...]] = []
+    computes: list[tuple[Any, ...]] = []
     for number, (start, end) in enumerate(iteration_starts(run)):
         compute_end = start + 4 * MS
         for rank, host in enumerate(ranks):
@@ -197,7 +198,7 @@ def _ring(
 ) -> list[tuple[Any, ...]]:
     steps = 2 * (len(ranks) - 1)
     length = (end - start) // steps
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for step in range(steps):
         for rank, host in enumerate(ranks):
             ready = start + step * length
@@ -256,7 +257,8 @@ def _requests(run: FakeRun, fabric: Fabric, rng: np.random.Generator) -> Iterato
 def _write_probes(
     folder: RunFolder, run: FakeRun, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
-    rows, found = [], []
+    rows: list[tuple[Any, ...]] = []
+    found: list[dict[str, Any]] = []
     for tc in (0, 3) if run.probes else ():
         base = np.where(rng.random(run.probes) < 0.3, 1_750, 4_100)
         wait = rng.exponential((3_000 if tc == 0 else 30_000) * (1 if run.ecn else 4), run.probes)
@@ -270,8 +272,8 @@ def _write_probes(
         ]  # fmt: skip
         points = {"p50": 50, "p90": 90, "p99": 99, "p999": 99.9, "max": 100}
         quantiles = {key: np.percentile(latency[~lost], q) / 1e3 for key, q in points.items()}
-        found.append({"class": tc, "pairs": 8, "sent": run.probes, "lost": int(lost.sum())})
-        found[-1]["latency_us"] = quantiles
+        counts = {"class": tc, "pairs": 8, "sent": run.probes, "lost": int(lost.sum())}
+        found.append({**counts, "latency_us": quantiles})
     folder.extend("probes", rows)
     return found
 

@@ -41,9 +41,10 @@ def queue_picture(
     title = "Queue depth"
     aid = (
         "Each row is one of the switch ports with the longest queues, and its height the bytes "
-        "that wait there; dashed lines are ECN thresholds: no packet is marked below Kmin, "
-        "every one above Kmax."
+        "that wait there"
     )
+    marking = "dashed lines are ECN thresholds: no mark below Kmin, every packet above Kmax"
+    aid += f"; {marking}." if rules else "."
     if samples is None or not len(samples.time_ns):
         return Picture("queues", title, aid, None, _NO_SAMPLES)
     names = _deepest(samples, ports)

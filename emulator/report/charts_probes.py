@@ -28,8 +28,9 @@ def probes_picture(
     title = "Probe latency per traffic class"
     aid = (
         "Each curve gives the share of probes that took longer than the value below it, lost ones "
-        "included: where it crosses 1 % is the 99th percentile; grey is the idle fabric."
+        "included: where it crosses 1 % is the 99th percentile"
     )
+    aid += "; grey is the idle fabric." if unloaded else "."
     if not any(item.sent for item in classes):
         return Picture("probes", title, aid, None, "No probes were sent in this run.")
     arrived = [item for item in classes if len(item.latency_ns)]

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from emulator import timing
-from emulator.spec.model import ALL_HOSTS, ALL_LEAVES, AUTO, UNLIMITED, Experiment, ProbeSpec
+from emulator.probing import probe_pairs
+from emulator.spec.model import Experiment, ProbeSpec
+from emulator.transport import TransportSettings
 from topologies.addressing import host_ip, host_mac
-from topologies.model import Fabric, Link, Port, Role
+from topologies.model import Fabric, Link, Port
 from traffic import wire
 from traffic.nic.connection import Connection, Endpoints, Path
 from traffic.nic.engine import PROBE_QP_BASE, Plan
@@ -29,8 +31,6 @@ Key = tuple[str, int, str, str, int]
 Route = Callable[[str, str, int, int], Sequence[Link]]
 """(source, destination, plane, UDP source port) -> links in travelling order."""
 
-WINDOW_BDP = 2
-RTO_ROUND_TRIPS = 16
 CONTROL_DSCP = 48
 _SMALL_BYTES, _LARGE_BYTES = 128, 4096
 
@@ -81,10 +81,14 @@ class Assembler:
         experiment: what runs.
         route: the path of a flow.
         pace: the engine's rhythm.
+        settings: window and timeout.
     """
 
-    def __init__(self, experiment: Experiment, route: Route, pace: Pace) -> None:
+    def __init__(
+        self, experiment: Experiment, route: Route, pace: Pace, settings: TransportSettings
+    ) -> None:
         self.experiment, self._route, self._pace = experiment, route, pace
+        self._settings = settings
         self.fabric = experiment.fabric
 
     def _address(self, src: str, dst: str, plane: int, number: int, dscp: int) -> wire.FlowAddress:
@@ -105,30 +109,13 @@ class Assembler:
         rate_bps = self.fabric.link_of(source).rate_bps
         return Endpoints(source.index, target.index, address, rate_bps, path)
 
-    def parameters(self, ends: Iterable[Endpoints]) -> NicParameters:
-        """Transport settings; "auto" ones from the longest path."""
-        transport = self.experiment.transport
-        frame = wire.data_frame_bytes(transport.payload_bytes)
-        longest = max((self._round_trip_ns(end, frame) for end in ends), default=1.0)
-        rate_bps = max((link.rate_bps for link in self.fabric.links), default=1)
-        window = transport.window
-        packets: int | None
-        if window == AUTO:
-            bdp_packets = longest * rate_bps / 8e9 / wire.wire_bytes(frame)
-            packets = max(2, round(WINDOW_BDP * bdp_packets))
-        else:
-            packets = None if window == UNLIMITED else int(window)
-        timeout = transport.retransmit_timeout_ns
-        if timeout is None:
-            drain_ns = self.fabric.buffer_bytes * 8e9 / min(l.rate_bps for l in self.fabric.links)
-            timeout = round(RTO_ROUND_TRIPS * longest + drain_ns)
+    def parameters(self) -> NicParameters:
+        """Transport settings of all NICs."""
+        transport, settings = self.experiment.transport, self._settings
         return NicParameters(
-            transport.payload_bytes, packets, timeout, transport.dcqcn, CONTROL_DSCP,
-            self._pace.tick_ns, self._pace.lookahead_ns,
+            transport.payload_bytes, settings.window_packets, settings.retransmit_timeout_ns,
+            transport.dcqcn, CONTROL_DSCP, self._pace.tick_ns, self._pace.lookahead_ns,
         )  # fmt: skip
-
-    def _round_trip_ns(self, ends: Endpoints, frame_bytes: int) -> float:
-        return ends.path.hold_ns(frame_bytes) + ends.path.hold_ns(wire.ACK_FRAME_BYTES)
 
     def nics(self) -> dict[int, NicQueue]:
         """The NIC of each host port."""
@@ -144,9 +131,9 @@ class Assembler:
         interval_ns = 1e9 / spec.rate_per_s
         payload = spec.size_bytes - wire.data_frame_bytes(0)
         streams: list[ProbeStream] = []
-        for src, dst in probe_pairs(self.fabric, spec):
+        for src, dst, plane in probe_pairs(self.experiment):
             for tc in spec.classes:
-                stream = self._stream(len(streams), src, dst, tc, interval_ns, payload)
+                stream = self._stream(len(streams), src, dst, plane, tc, interval_ns, payload)
                 stream.rng = random.Random(f"{self.experiment.seed}/probe/{len(streams)}")
                 stream.poisson = poisson
                 stream.next_ns = stream.first_ns = rng.uniform(0, interval_ns)
@@ -154,11 +141,10 @@ class Assembler:
         return streams
 
     def _stream(
-        self, number: int, src: str, dst: str, tc: int, interval_ns: float, payload: int
+        self, number: int, src: str, dst: str, plane: int, tc: int, interval_ns: float, payload: int
     ) -> ProbeStream:
-        plane = common_plane(self.fabric, src, dst)
         port = port_of(self.fabric, src, plane)
-        spread = entropy(self.experiment.seed, "probe", src, dst, tc)
+        spread = entropy(self.experiment.seed, "probe", plane, src, dst, tc)
         address = self._address(src, dst, plane, spread, wire.dscp_of(tc))
         address = replace(address, dest_qp=PROBE_QP_BASE + number)
         links = self._route(src, dst, plane, address.sport)
@@ -176,7 +162,7 @@ class Assembler:
             if flow.connection not in ends:
                 ends[flow.connection] = self.endpoints(flow.connection, flow.dscp)
             sizes.setdefault(flow.connection, set()).add(flow.size_bytes)
-        parameters = self.parameters(ends.values())
+        parameters = self.parameters()
         connections = [Connection(n, end, parameters) for n, end in enumerate(ends.values())]
         by_number = {n: sizes[key] for n, key in enumerate(ends)}
         frames = book(connections, by_number, parameters.payload_bytes, parameters.control_dscp)
@@ -186,33 +172,3 @@ class Assembler:
             Schedule(tasks), connections, dict(zip(ends, connections, strict=True)), self.nics(),
             frames.finish(), streams, parameters,
         )  # fmt: skip
-
-
-def common_plane(fabric: Fabric, src: str, dst: str) -> int:
-    """The first plane that both hosts are in; KeyError when there is none."""
-    for plane in fabric.planes:
-        if (src, plane) in fabric.attachment and (dst, plane) in fabric.attachment:
-            return plane
-    raise KeyError((src, dst))
-
-
-def probe_pairs(fabric: Fabric, spec: ProbeSpec) -> list[tuple[str, str]]:
-    """The pairs that a probe section names."""
-    if spec.pairs == ALL_HOSTS:
-        names = [host.name for host in fabric.hosts]
-    elif spec.pairs == ALL_LEAVES:
-        names = first_hosts(fabric)
-    else:
-        return list(spec.pairs)  # type: ignore[arg-type]
-    return [(src, dst) for src in names for dst in names if src != dst]
-
-
-def first_hosts(fabric: Fabric) -> list[str]:
-    """The first host of each leaf of the first plane."""
-    plane = fabric.planes[0]
-    chosen: dict[int, str] = {}
-    for (host, member_of), (leaf, number) in fabric.attachment.items():
-        if member_of == plane and (leaf not in chosen or number == 1):
-            chosen[leaf] = host
-    leaves = [node.index for node in fabric.switches if node.role is Role.LEAF]
-    return [chosen[leaf] for leaf in sorted(set(leaves)) if leaf in chosen]

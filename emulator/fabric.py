@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emulator import naming, sysctls
+from emulator import conservation, naming, sysctls
 from emulator.dataplane import agent, building, compiling
 from emulator.dataplane.plane import DataPlane
 from emulator.kernel import links, netlink, netns, offloads
@@ -91,6 +91,7 @@ class LiveFabric:
         self._controller: Any = None
         self._agent: Forked | None = None
         self.priority = ""
+        self.controller_died = False
         self.plane = DataPlane(
             self.fabric, settings.emulated_bps, settings.seed, compiling.object_file()
         )
@@ -121,6 +122,16 @@ class LiveFabric:
     def state_file(self) -> Path:
         """What the controller says about itself."""
         return self.folder / "controller-state.json"
+
+    @property
+    def by_class(self) -> list[dict[str, int]]:
+        """Packets sent, dropped and marked of each class so far."""
+        return conservation.by_class(self.plane.states)
+
+    @property
+    def ovs_version(self) -> str:
+        """Version of Open vSwitch."""
+        return self.ovs.version
 
     @property
     def net(self) -> Any:
@@ -198,6 +209,7 @@ class LiveFabric:
             self.ovs.start(self.ledger.add_process)
             self.priority = raise_priority(self.ovs.processes[-1].pid)
             self.ovs.add_bridges(_bridges(self.fabric), f"tcp:127.0.0.1:{OPENFLOW_PORT}")
+            self.ovs.send_first_frame(self.fabric.switches[0].name)
 
     @property
     def agent_socket(self) -> Path:
@@ -271,6 +283,7 @@ class LiveFabric:
     def stop_controller(self) -> None:
         """Ends the controller; forwarding goes on."""
         if self._controller is not None:
+            self.controller_died = self._controller.poll() is not None
             stop(self._controller)
 
     def close(self) -> None:

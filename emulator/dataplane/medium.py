@@ -80,6 +80,10 @@ class KernelMedium:
         """Wire bytes that wait at each port."""
         return self._plane.backlog_wire_bytes()
 
+    def inside_switches(self) -> int:
+        """Packets that a switch has taken and not put into a queue yet."""
+        return self._plane.inside_switches()
+
     def send(
         self,
         ports: npt.NDArray[np.intp],

@@ -20,7 +20,10 @@ from topologies.model import Fabric
 from topologies.settings import BufferRule, EcnRule, resolve, resolve_alphas
 
 RING_BYTES = 8 * 1024 * 1024
+WIRE_OVERHEAD_BYTES = 24
 _NS_PER_S = 1_000_000_000
+_COUNTERS = layout.CLASS_STATE.names or ()
+_CLASS_WORDS = layout.CLASSES * len(_COUNTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,10 @@ class DataPlane:
         )
         self.configs = configs[: self.ports + 1]
         self.states = states[: self.ports + 1]
+        self._words = self.states.view(np.int64).reshape(self.ports + 1, -1)
+        is_switch = [fabric.by_name[port.node].is_switch for port in fabric.ports]
+        self._of_switch = np.flatnonzero([False, *is_switch])
+        self._towards_switch = np.array([fabric.port(n).peer for n in self._of_switch.tolist()])
         self.switches = switches[: len(self.switch_ids)]
         self.ring = Ring(loaded.map_fd("nic_ring"), RING_BYTES, layout.RING_RECORD)
         self._fill_ports(emulated_bps, seed)
@@ -108,19 +115,31 @@ class DataPlane:
         for switch in self.switch_ids:
             self.set_buffer(switch, self.fabric.buffer_bytes, alphas)
 
+    def reset(self) -> None:
+        """Sets all counters to 0; the fabric must be idle."""
+        self.states.view(np.uint8)[:] = 0
+        self.switches["in_bytes"] = self.switches["out_bytes"] = 0
+        self.switches["peak_bytes"] = 0
+
     def queued_bytes(self) -> npt.NDArray[np.int64]:
         """Frame bytes in each queue now, int64[port index, class]."""
-        classes = self.states["classes"]
-        queued: npt.NDArray[np.int64] = (classes["in_bytes"] - classes["out_bytes"]).view(np.int64)
-        return queued
+        return self._column("in_bytes") - self._column("out_bytes")
 
     def backlog_wire_bytes(self) -> npt.NDArray[np.int64]:
         """Wire bytes that wait at each port now, int64[port index]."""
-        classes = self.states["classes"]
-        packets = (classes["in_packets"] - classes["out_packets"]).sum(axis=1)
-        queued = (classes["in_bytes"] - classes["out_bytes"]).sum(axis=1)
-        total: npt.NDArray[np.int64] = (queued + packets * 24).astype(np.int64)
+        packets = self._column("in_packets") - self._column("out_packets")
+        total: npt.NDArray[np.int64] = (self.queued_bytes() + packets * WIRE_OVERHEAD_BYTES).sum(1)
         return total
+
+    def inside_switches(self) -> int:
+        """Packets that have left one queue and not reached the next: the switches' own work."""
+        arrived = self._column("out_packets").sum(1)[self._towards_switch]
+        handled = (self._column("in_packets") + self._column("drop_packets"))[self._of_switch]
+        return int(arrived.sum() - handled.sum())
+
+    def _column(self, name: str) -> npt.NDArray[np.int64]:
+        """A counter of all queues, int64[port index, class], without copying."""
+        return self._words[:, _COUNTERS.index(name) : _CLASS_WORDS : len(_COUNTERS)]
 
 
 def _lottery_seed(seed: int, name: str) -> int:

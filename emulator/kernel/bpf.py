@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import mmap
 import os
 from pathlib import Path
@@ -16,12 +15,24 @@ from topologies.errors import MachineError
 _BUSY, _DISCARD = 0x80000000, 0x40000000
 
 
-def _library() -> ctypes.CDLL:
-    for name in ("libbpf.so.1", "libbpf.so.0"):
+_NAMES = ("libbpf.so.1", "libbpf.so.0")
+
+
+def library_name() -> str | None:
+    """Name of the shared library on this machine; None when there is none."""
+    for name in _NAMES:
         try:
-            return ctypes.CDLL(name, use_errno=True)
+            ctypes.CDLL(name)
         except OSError:
             continue
+        return name
+    return None
+
+
+def _library() -> ctypes.CDLL:
+    name = library_name()
+    if name is not None:
+        return ctypes.CDLL(name, use_errno=True)
     raise MachineError("libbpf is missing; install it (Debian and Ubuntu: apt install libbpf1)")
 
 

@@ -28,3 +28,10 @@ def raise_priority(pid: int = 0) -> str:
         os.setpriority(os.PRIO_PROCESS, pid, _NICEST)
         return NICE
     return NORMAL
+
+
+def normal_priority(pid: int = 0) -> None:
+    """Undoes `raise_priority`."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, pid, 0)

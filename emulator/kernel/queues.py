@@ -104,8 +104,8 @@ def shaper(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
 
 
 def leaves(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
-           quantum_bytes: int, flags: int = nl.NLM_F_CREATE) -> list[nl.Message]:  # fmt: skip
-    """The leaf classes of a shaper, new or changed while traffic runs."""
+           quantum_bytes: int, flags: int = 0) -> list[nl.Message]:  # fmt: skip
+    """The leaf classes of a shaper; without flags they must exist and are changed."""
     return [
         _htb_class(index, name, _HTB_FIRST_LEAF + tc, _HTB_TOP, _MIN_RATE_BYTES, rate_bps // 8,
                    leaf.priority, quantum_bytes * leaf.weight, flags)

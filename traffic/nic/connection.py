@@ -135,12 +135,8 @@ class Connection:
         """
         if ce and self.arriving:
             self._count_mark(psn24)
-        done = (
-            self.arriving.popleft() if self.receiver.on_packet(psn24, opcode) else None
-        )
-        notify = (
-            ce and self._gate is not None and self._gate.marked(self.number, now_ns)
-        )
+        done = self.arriving.popleft() if self.receiver.on_packet(psn24, opcode) else None
+        notify = ce and self._gate is not None and self._gate.marked(self.number, now_ns)
         return done, notify
 
     def _count_mark(self, psn24: int) -> None:

@@ -31,17 +31,13 @@ _NEVER = 1 << 62
 class Recorder(Protocol):
     """Takes what happened, as it happens; all times are model ns."""
 
-    def flow_done(
-        self, flow: Flow, ready_ns: int, message: Message, done_ns: int
-    ) -> None:
+    def flow_done(self, flow: Flow, ready_ns: int, message: Message, done_ns: int) -> None:
         """The last byte of a flow arrived."""
 
     def compute_done(self, task: Compute, start_ns: int, done_ns: int) -> None:
         """A computation ended."""
 
-    def probe(
-        self, stream: ProbeStream, psn: int, sent_ns: int, latency_ns: int | None
-    ) -> None:
+    def probe(self, stream: ProbeStream, psn: int, sent_ns: int, latency_ns: int | None) -> None:
         """A probe arrived (or was lost: None)."""
 
     def tick(self, now_ns: int, engine: NicEngine) -> None:
@@ -50,7 +46,7 @@ class Recorder(Protocol):
 
 @dataclass(slots=True)
 class Counters:
-    """What the engine did, packets."""
+    """What the engine did, packets; `inside_switches_ns` is the packets' time inside switches."""
 
     data_sent: int = 0
     control_sent: int = 0
@@ -65,6 +61,7 @@ class Counters:
     retransmitted: int = 0
     marked: int = 0
     ticks: int = 0
+    inside_switches_ns: float = 0.0
 
 
 @dataclass(slots=True)
@@ -99,12 +96,11 @@ class NicEngine:
     clock: Clock
     recorder: Recorder
     counters: Counters = field(default_factory=Counters)
-    _arrivals: list[tuple[int, int, int, int, int, int, int]] = field(
-        default_factory=list
-    )
+    _arrivals: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
     _answering: dict[int, Connection] = field(default_factory=dict)
     _waiting: dict[int, Connection] = field(default_factory=dict)
     _number: int = 0
+    _last_tick_ns: int = 0
     _outbox: Outbox = field(init=False)
 
     def __post_init__(self) -> None:
@@ -121,7 +117,8 @@ class NicEngine:
             True when all tasks were done.
         """
         schedule = self.plan.schedule
-        schedule.start(self.clock.now_ns())
+        self._last_tick_ns = self.clock.now_ns()
+        schedule.start(self._last_tick_ns)
         end = _NEVER if limit_ns is None else limit_ns
         while not schedule.finished and not should_stop():
             now = self.clock.now_ns()
@@ -149,11 +146,7 @@ class NicEngine:
             self._take(now)
             self._deliver(now)
             self._answering.clear()
-            if (
-                self.counters.received != received
-                or self._arrivals
-                or self.medium.backlog().any()
-            ):
+            if self.counters.received != received or self._arrivals or self.medium.backlog().any():
                 received, last = self.counters.received, now
             if now - last >= quiet_ns:
                 return True
@@ -161,10 +154,13 @@ class NicEngine:
         return False
 
     def tick(self, now: int) -> None:
-        """One round."""
+        """One round. What is due within half a period counts as due, so ticks add no delay."""
         self.counters.ticks += 1
+        inside = self.medium.inside_switches()
+        self.counters.inside_switches_ns += inside * (now - self._last_tick_ns)
+        self._last_tick_ns = now
         self._take(now)
-        self._deliver(now)
+        self._deliver(now + self.plan.parameters.tick_ns // 2)
         self._start_flows(now)
         self._check_timeouts(now)
         self._answer()
@@ -176,13 +172,10 @@ class NicEngine:
     def _wake_ns(self, now: int, end: int) -> int:
         next_event = self.plan.schedule.next_event_ns()
         wake = end if next_event is None else min(end, next_event)
-        wake = min(wake, *(int(probe.next_ns) for probe in self.plan.probes if probe.next_ns < wake),
-                   wake)  # fmt: skip
-        if self._arrivals:
-            wake = min(
-                wake, max(self._arrivals[0][0], now + self.plan.parameters.tick_ns // 4)
-            )
-        if self._waiting or any(nic.busy for nic in self.plan.nics.values()):
+        for probe in self.plan.probes:
+            if probe.next_ns < wake:
+                wake = int(probe.next_ns)
+        if self._arrivals or self._waiting or any(nic.busy for nic in self.plan.nics.values()):
             wake = min(wake, now + self.plan.parameters.tick_ns)
         return min(wake, now + 16 * self.plan.parameters.tick_ns)
 
@@ -196,9 +189,7 @@ class NicEngine:
         for time_ns, qp, psn, aeth, length, opcode, tos in zip(*columns, strict=True):
             self._number += 1
             due = self._due(qp, time_ns, length)
-            heapq.heappush(
-                self._arrivals, (due, self._number, qp, psn, aeth, opcode, tos)
-            )
+            heapq.heappush(self._arrivals, (due, self._number, qp, psn, aeth, opcode, tos))
 
     def _due(self, qp: int, time_ns: int, length: int) -> int:
         if qp >= PROBE_QP_BASE:
@@ -283,7 +274,7 @@ class NicEngine:
 
     def _start_flows(self, now: int) -> None:
         schedule = self.plan.schedule
-        for flow in schedule.ready(now):
+        for flow in schedule.ready(now + self.plan.parameters.tick_ns // 2):
             connection = self.plan.connection_of[flow.connection]
             connection.enqueue(flow)
             self._waiting[connection.number] = connection
@@ -306,9 +297,7 @@ class NicEngine:
                 self.counters.control_sent += 1
         self._answering.clear()
 
-    def _control(
-        self, connection: Connection, template: int, opcode: Opcode, psn: int
-    ) -> None:
+    def _control(self, connection: Connection, template: int, opcode: Opcode, psn: int) -> None:
         self._outbox.add(connection.ends.dst_port, template, opcode, psn, 0)
         self.counters.control_sent += 1
 
@@ -316,9 +305,7 @@ class NicEngine:
         for stream in self.plan.probes:
             while stream.due(now):
                 psn = stream.send(now)
-                self._outbox.add(
-                    stream.src_port, stream.template, Opcode.SEND_ONLY, psn, 0
-                )
+                self._outbox.add(stream.src_port, stream.template, Opcode.SEND_ONLY, psn, 0)
                 self.counters.probes_sent += 1
 
     def _fill(self, now: int) -> None:

@@ -10,9 +10,7 @@ from traffic.nic.connection import Connection
 from traffic.template import FrameBank, resized
 from traffic.wire import FlowAddress, Opcode
 
-_SOME = FlowAddress(
-    "02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", "10.0.0.2", 0, 0
-)
+_SOME = FlowAddress("02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", "10.0.0.2", 0, 0)
 
 
 class FrameBook:

@@ -33,6 +33,9 @@ class Medium(Protocol):
     def backlog(self) -> npt.NDArray[np.int64]:
         """Wire bytes that wait in the egress queue of each port, by port index."""
 
+    def inside_switches(self) -> int:
+        """Packets that are in none of the queues but inside a switch: the emulation's own work."""
+
 
 class Clock(Protocol):
     """Model time: target nanoseconds since the run's start."""

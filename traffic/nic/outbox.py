@@ -20,9 +20,7 @@ class Outbox:
         self._rows: list[tuple[int, int, int, int, int]] = []
         self._acks: list[tuple[int, int, int, int, int]] = []
 
-    def add(
-        self, port: int, template: int, opcode: int, psn: int, ack_request: int
-    ) -> None:
+    def add(self, port: int, template: int, opcode: int, psn: int, ack_request: int) -> None:
         """One packet of any kind but ACK and NAK."""
         self._rows.append((port, template, opcode, psn, ack_request))
 
@@ -31,9 +29,7 @@ class Outbox:
         syndrome = SYNDROME_NAK_SEQUENCE if is_nak else SYNDROME_ACK
         template = connection.templates.ack
         completed = connection.receiver.completed
-        self._acks.append(
-            (connection.ends.dst_port, template, psn, syndrome, completed)
-        )
+        self._acks.append((connection.ends.dst_port, template, psn, syndrome, completed))
 
     def add_burst(self, grant: Grant) -> None:
         """Consecutive data packets of one message."""
@@ -46,9 +42,7 @@ class Outbox:
                 opcode = Opcode.SEND_ONLY if psn == message.first else Opcode.SEND_LAST
                 self.add(port, templates.tails[message.tail_bytes], opcode, psn, 1)
             else:
-                opcode = (
-                    Opcode.SEND_FIRST if psn == message.first else Opcode.SEND_MIDDLE
-                )
+                opcode = Opcode.SEND_FIRST if psn == message.first else Opcode.SEND_MIDDLE
                 self.add(port, templates.full, opcode, psn, 0)
 
     def flush(self) -> int:

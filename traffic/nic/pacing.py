@@ -29,6 +29,11 @@ class Grant:
 class NicQueue:
     """The sending side of one host port.
 
+    Attributes:
+        free_ns: when the queue will be empty.
+        lateness_ns: how long it had been empty at each tick that found it backlogged before.
+        busy_ns: line time of all data packets sent.
+
     Args:
         port: index in `Fabric.ports`.
         rate_bps: line rate, bit/s.
@@ -38,6 +43,7 @@ class NicQueue:
         self.port, self.rate_bps = port, rate_bps
         self.free_ns = 0.0
         self.lateness_ns: array[int] = array("q")
+        self.busy_ns = 0.0
         self._active: deque[Connection] = deque()
         self._backlogged = False
 
@@ -82,8 +88,16 @@ class NicQueue:
             else:
                 connection.queued = False
                 self._active.popleft()
-        self._backlogged = self.free_ns >= horizon_ns and bool(self._active)
+        self._backlogged = self.free_ns >= horizon_ns and self._has_more()
         return grants
+
+    def _has_more(self) -> bool:
+        """Whether some connection could go on as soon as the queue is empty."""
+        for connection in self._active:
+            sender = connection.sender
+            if sender.allowed() > 0 and sender.next_tx_ns <= self.free_ns:
+                return True
+        return False
 
     def _eligible(self, connection: Connection, now_ns: int, horizon_ns: int) -> int:
         room = math.ceil((horizon_ns - self.free_ns) / connection.line_gap_ns)
@@ -102,9 +116,8 @@ class NicQueue:
         if sender.rate_limited:
             rate_bps = sender.rate_bps(now_ns) or self.rate_bps
             start = max(sender.next_tx_ns, now_ns)
-            sender.next_tx_ns = int(
-                start + count * connection.wire_bits * 1e9 / rate_bps
-            )
+            sender.next_tx_ns = int(start + count * connection.wire_bits * 1e9 / rate_bps)
             sender.on_sent(now_ns, count * connection.wire_bits // 8)
         self.free_ns += count * connection.line_gap_ns
+        self.busy_ns += count * connection.line_gap_ns
         return Grant(connection, sender.take(count, now_ns))

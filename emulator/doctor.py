@@ -1,0 +1,118 @@
+"""What this machine has of what a run needs, and how to get what it lacks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from topologies.errors import MachineError
+
+OK, MISSING, REMARK = "ok", "missing", "remark"
+_SYSTEM_PATH = os.pathsep + os.pathsep.join(("/usr/sbin", "/usr/local/sbin", "/sbin"))
+_PACKAGES = {
+    "ovs-vswitchd": "openvswitch-switch",
+    "ovsdb-server": "openvswitch-switch",
+    "ovs-vsctl": "openvswitch-switch",
+    "clang": "clang libbpf-dev",
+    "ip": "iproute2",
+    "mnexec": "mininet",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: its name.
+        state: ``ok``, ``missing`` (nothing runs without it) or ``remark``.
+        detail: what was found, or how to get it.
+    """
+
+    what: str
+    state: str
+    detail: str
+
+
+def find_program(name: str) -> str | None:
+    """Path of a program, looked for where the system's own are as well."""
+    return shutil.which(name, path=os.environ.get("PATH", "") + _SYSTEM_PATH)
+
+
+def _root() -> Finding:
+    if os.geteuid() == 0:
+        return Finding("root", OK, "running as root")
+    return Finding("root", MISSING, f"run it with: sudo {sys.argv[0]} ...")
+
+
+def _programs() -> Iterator[Finding]:
+    for name, package in _PACKAGES.items():
+        found = find_program(name)
+        state = OK if found else MISSING
+        yield Finding(name, state, found or f"install it with: apt install {package}")
+
+
+def _libbpf() -> Finding:
+    from emulator.kernel.bpf import library_name  # noqa: PLC0415 - ctypes only where needed
+
+    name = library_name()
+    if name:
+        return Finding("libbpf", OK, name)
+    return Finding("libbpf", MISSING, "install it with: apt install libbpf1 (or libbpf0)")
+
+
+def _mininet() -> Finding:
+    try:
+        from mininet import net  # noqa: PLC0415
+    except ImportError:
+        hint = "install it with: apt install mininet, and use a virtual environment that sees it"
+        return Finding("mininet", MISSING, hint)
+    return Finding("mininet", OK, net.VERSION)
+
+
+def _controller() -> Finding:
+    from importlib import metadata  # noqa: PLC0415
+
+    for package in ("ryu", "os-ken"):
+        try:
+            return Finding("controller framework", OK, f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            continue
+    return Finding("controller framework", MISSING, "run scripts/provision.sh (Ryu or os-ken)")
+
+
+def _kernel() -> Iterator[Finding]:
+    from emulator.kernel import probing  # noqa: PLC0415 - needs root
+
+    for what, works, hint in probing.features():
+        yield Finding(what, OK if works else MISSING, "works" if works else hint)
+
+
+def datapath() -> str:
+    """``system`` where Open vSwitch's kernel datapath is there, else ``netdev``."""
+    return "system" if Path("/sys/module/openvswitch").exists() else "netdev"
+
+
+def _datapath() -> Finding:
+    kind = datapath()
+    words = {"system": "kernel datapath", "netdev": "userspace datapath (no kernel module)"}
+    return Finding("switching", OK, words[kind])
+
+
+def examine() -> list[Finding]:
+    """Everything, in the order in which it matters."""
+    findings = [_root(), *_programs(), _libbpf(), _mininet(), _controller(), _datapath()]
+    if all(finding.state == OK for finding in findings[:1]):
+        findings += _kernel()
+    return findings
+
+
+def require(examiner: Callable[[], Iterable[Finding]] = examine) -> None:
+    """Raises MachineError for the first thing that a run cannot do without."""
+    for finding in examiner():
+        if finding.state == MISSING:
+            raise MachineError(f"{finding.what} is missing: {finding.detail}")

@@ -1,0 +1,94 @@
+"""manifest.json: everything that a result depends on, and where it came from."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from importlib import metadata
+from typing import Any
+
+from emulator import __version__
+from emulator.fabric import LiveFabric
+from emulator.kernel.queues import BURST_NS
+from emulator.plan import Plan
+from emulator.run.machine import description
+from emulator.run.traffic import Traffic
+from emulator.spec.model import Experiment
+from topologies.files import rule_to_dict
+
+_PACKAGES = ("numpy", "scapy", "PyYAML", "matplotlib", "Jinja2", "ryu", "os-ken", "mininet")
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a run uses."""
+    found = {"fabriclab": __version__, "python": sys.version.split()[0]}
+    for package in _PACKAGES:
+        try:
+            found[package.lower()] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def manifest_of(
+    experiment: Experiment,
+    plan: Plan,
+    live: LiveFabric,
+    run_id: str,
+    started: datetime,
+    emulated_bps: Sequence[int],
+    label: str,
+    prepared: Traffic | None,
+    wall_s: float | None,
+    workloads: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """The manifest's content; what is not known yet is null."""
+    fabric = experiment.fabric
+    state = live.controller_state()
+    changed = {name: {"before": value} for name, value in live.sysctls_before.items()}
+    return {
+        "run": run_id,
+        "name": experiment.name,
+        "label": label,
+        "seed": experiment.seed,
+        "profile": experiment.profile,
+        "clock": experiment.clock,
+        "started": started.isoformat(),
+        "wall_s": wall_s,
+        "dilation": plan.scaling.dilation.value,
+        "shrink": plan.scaling.shrink.value,
+        "scale_reasons": {
+            "dilation": plan.scaling.dilation.reason,
+            "shrink": plan.scaling.shrink.reason,
+        },
+        "capacity_pps": plan.scaling.capacity_pps,
+        "versions": versions() | {"open-vswitch": live.ovs_version},
+        "kernel": platform.release(),
+        "controller": {key: state.get(key) for key in ("framework", "rules", "rules_hash")},
+        "datapath": live.settings.datapath,
+        "priority": live.priority,
+        "machine": description(),
+        "sysctls": {"changed": changed},
+        "timings_s": dict(live.timings_s),
+        "shaper_burst_ns": BURST_NS,
+        "idle_hop_us": None if prepared is None else prepared.software_hop_us,
+        "unloaded": [
+            {"class": None, "latency_ns": entry.one_way_ns, "pair": entry.pair.name}
+            for entry in plan.probe_pairs
+        ],
+        "ecn": [rule_to_dict(rule) for rule in experiment.ecn],
+        "ports": [
+            {
+                "name": port.name,
+                "node": port.node,
+                "peer": fabric.port(port.peer).name,
+                "rate_bps": fabric.link_of(port).rate_bps,
+                "emulated_bps": emulated_bps[port.link],
+                "delay_ns": fabric.link_of(port).delay_ns,
+            }
+            for port in fabric.ports
+        ],
+        "workloads": [{key: meta.get(key) for key in ("name", "kind")} for meta in workloads],
+    }

@@ -1,0 +1,265 @@
+"""One run from start to end: build, prepare, send, watch, judge, write down, take away."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from emulator import fidelity, naming
+from emulator.fabric import FabricSettings, LiveFabric
+from emulator.kernel.forking import Forked
+from emulator.kernel.priority import normal_priority, raise_priority
+from emulator.ownership import Ledger
+from emulator.plan import Plan, make_plan
+from emulator.results.reader import RunReader
+from emulator.results.store import RunFolder
+from emulator.results.summary import SummaryParts, assemble
+from emulator.run import evidence as collect
+from emulator.run import traffic
+from emulator.run.manifest import manifest_of
+from emulator.run.progress import Progress
+from emulator.run.sampling import Sampler
+from emulator.run.supervising import Interrupt, Watch, watch
+from emulator.spec.dump import to_yaml
+from emulator.spec.model import Experiment
+from traffic.tasks import Flow
+from traffic.workloads import build_all
+from traffic.workloads.base import Workload
+
+SAMPLES = 1500
+_LEAST_SAMPLE_WALL_NS = 5_000_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run and how to show it.
+
+    Attributes:
+        experiment: what.
+        capacity_pps: data packets/s that this machine carries.
+        results: folder of all results.
+        label: how comparisons call the run; empty = by its profile.
+        datapath: of Open vSwitch.
+    """
+
+    experiment: Experiment
+    capacity_pps: float
+    results: Path
+    label: str = ""
+    datapath: str = "netdev"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run that has ended.
+
+    Attributes:
+        folder: its run folder.
+        summary: summary.json.
+        verdict: with the cause.
+        interrupted: the user ended it.
+    """
+
+    folder: Path
+    summary: Mapping[str, Any]
+    verdict: fidelity.Verdict
+    interrupted: bool
+
+
+def run(request: Request, progress: Progress, interrupt: Interrupt) -> Outcome:
+    """Runs an experiment; once more at twice the dilation when the machine was too slow."""
+    outcome = _run_once(request, progress, interrupt)
+    auto = request.experiment.dilation is None
+    if outcome.verdict.slow_only and auto and not outcome.interrupted:
+        dilation = 2 * float(outcome.summary["dilation"])
+        progress.note(f"the machine did not keep up: once more at dilation {dilation:g}")
+        slower = dataclasses.replace(request.experiment, dilation=dilation)
+        outcome = _run_once(dataclasses.replace(request, experiment=slower), progress, interrupt)
+    return outcome
+
+
+def _run_once(request: Request, progress: Progress, interrupt: Interrupt) -> Outcome:
+    return _Run(request, progress, interrupt).execute()
+
+
+class _Run:
+    """The state of one run."""
+
+    def __init__(self, request: Request, progress: Progress, interrupt: Interrupt) -> None:
+        self.request, self.progress, self.interrupt = request, progress, interrupt
+        self.experiment = request.experiment
+        self.plan: Plan = make_plan(self.experiment, request.capacity_pps)
+        scale = self.plan.scaling.scale
+        self.dilation, self.shrink = scale.dilation, scale.shrink
+        self.workloads: tuple[Workload, ...] = build_all(
+            self.experiment.workloads, self.experiment.fabric, self.experiment.seed, self.shrink
+        )
+        self.tasks = [task for workload in self.workloads for task in workload.tasks]
+        links = self.experiment.fabric.links
+        self.emulated_bps = [scale.emulated_bps(link.rate_bps) for link in links]
+        self.run_id = naming.new_run_id()
+        self.started = datetime.now().astimezone()
+
+    def execute(self) -> Outcome:
+        """Does it all."""
+        name = self.experiment.name
+        with RunFolder.create(self.request.results, name, self.run_id, self.started) as folder:
+            folder.write_spec(to_yaml(self.experiment))
+            self.progress.note(f"run {self.run_id}: {folder.path}")
+            self.progress.note(
+                f"dilation {self.dilation:g}, shrink {self.shrink:g}, about "
+                f"{self.plan.expected_wall_ns / 1e9:.0f} s of traffic"
+            )
+            ledger = Ledger(self.run_id, folder.path)
+            live = LiveFabric(self._settings(), ledger, self.progress.note)
+            return self._in_fabric(live, folder)
+
+    def _settings(self) -> FabricSettings:
+        experiment = self.experiment
+        return FabricSettings(
+            experiment.fabric, self.emulated_bps, experiment.seed, experiment.ecn,
+            experiment.scheduler, experiment.buffers, experiment.routing.section,
+            self.request.datapath, self.dilation,
+        )  # fmt: skip
+
+    def _in_fabric(self, live: LiveFabric, folder: RunFolder) -> Outcome:
+        with live:
+            folder.write_manifest(self._manifest(live, None, None))
+            raise_priority()
+            try:
+                prepared = traffic.prepare(
+                    live, self.experiment, self.plan, self.tasks, self.progress.note
+                )
+                watched, outcome = self._send(live, prepared, folder)
+            finally:
+                normal_priority()
+            _keep_logs(live, folder)
+            found = collect.gather(
+                live.plane, self.experiment, self.emulated_bps, outcome, watched.idle_least,
+                prepared, self.plan, [*watched.troubles, *self._left_over(outcome)],
+            )  # fmt: skip
+        return self._conclude(folder, live, prepared, watched, outcome, found)
+
+    def _send(
+        self, live: LiveFabric, prepared: traffic.Traffic, folder: RunFolder
+    ) -> tuple[Watch, dict[str, Any]]:
+        """Starts the engine and looks after it; returns what it said at its end."""
+        self.progress.note("sending")
+        report, board = live.folder / "engine.json", live.folder / "progress"
+        live.plane.reset()
+        prepared.clock.start_wall_ns = time.monotonic_ns() + 20_000_000
+        work = traffic.engine_work(
+            prepared, RunFolder.attach(folder.path), report, self.experiment.duration_ns,
+            lambda done, now: _post(board, done, now),
+        )  # fmt: skip
+        engine = Forked("engine", work, live.folder / "engine.log")
+        live.ledger.add_process(engine.pid)
+        sampler = Sampler(live.plane, folder)
+        expected = max(self.plan.expected_model_ns, 1.0)
+        every = max(expected / SAMPLES, _LEAST_SAMPLE_WALL_NS / self.dilation)
+        try:
+            watched = watch(
+                engine, prepared.clock, sampler, int(every), self.progress, self.interrupt,
+                lambda: self._describe(board), lambda: self._death(live),
+            )  # fmt: skip
+        finally:
+            engine.kill()
+        outcome = json.loads(report.read_text()) if report.exists() else {}
+        return watched, outcome
+
+    def _describe(self, board: Path) -> tuple[float, str]:
+        """How far the run is, for progress."""
+        try:
+            done, now_ns = (int(part) for part in board.read_text().split())
+        except (OSError, ValueError):
+            done, now_ns = 0, 0
+        flows = sum(isinstance(task, Flow) for task in self.tasks)
+        fraction = done / flows if flows else now_ns / max(1, self.experiment.duration_ns or 1)
+        return fraction, f"{done} of {flows} flows, {now_ns / 1e6:.2f} ms of target time"
+
+    def _death(self, live: LiveFabric) -> str | None:
+        """A sentence when Open vSwitch died. A dead controller does not stop forwarding."""
+        for process in live.ovs.processes:
+            if process.poll() is not None:
+                return "Open vSwitch ended in the middle of the run"
+        return None
+
+    def _left_over(self, outcome: Mapping[str, Any]) -> list[str]:
+        """Sentences about what did not finish."""
+        unfinished = outcome.get("unfinished", 0)
+        limited = self.experiment.duration_ns is not None
+        if unfinished and not limited and not self.interrupt.asked:
+            return [f"{unfinished} tasks did not finish"]
+        return []
+
+    def _manifest(
+        self, live: LiveFabric, prepared: traffic.Traffic | None, wall_s: float | None
+    ) -> dict[str, Any]:
+        return manifest_of(
+            self.experiment, self.plan, live, self.run_id, self.started, self.emulated_bps,
+            self.request.label, prepared, wall_s, [workload.meta for workload in self.workloads],
+        )  # fmt: skip
+
+    def _conclude(
+        self,
+        folder: RunFolder,
+        live: LiveFabric,
+        prepared: traffic.Traffic,
+        watched: Watch,
+        outcome: Mapping[str, Any],
+        found: fidelity.Evidence,
+    ) -> Outcome:
+        """Verdict, summary, manifest."""
+        reader = RunReader.open(folder.path, allow_incomplete=True)
+        times = collect.times_of(reader)
+        folder.extend("requests", collect.requests(self.workloads, times))
+        if folder.degraded:
+            found = dataclasses.replace(found, troubles=(*found.troubles, folder.degraded))
+        if live.controller_died:
+            self.progress.note("the controller died during the run; forwarding went on without it")
+        verdict = fidelity.judge(found)
+        folder.write_manifest(self._manifest(live, prepared, watched.wall_s))
+        folder.finish_queues()
+        training, inference = collect.workload_sections(self.workloads, times)
+        parts = SummaryParts(
+            identity={
+                "name": self.experiment.name, "policy": self.experiment.routing.policy,
+                "profile": self.experiment.profile, "seed": self.experiment.seed,
+                "clock": self.experiment.clock, "dilation": self.dilation, "shrink": self.shrink,
+            },
+            verdict="VALID" if verdict.valid else "INVALID",
+            reasons=verdict.reasons,
+            fidelity=collect.fidelity_section(found),
+            packets=collect.packet_totals(found, outcome),
+            training=training,
+            inference=inference,
+            probes=collect.probe_section(reader),
+            pfc={"pauses": 0, "paused_fraction": 0.0, "watchdog_events": 0},
+            classes=[{**row, "lossless": False} for row in live.by_class],
+            hashes={
+                "schedule": collect.schedule_hash(self.tasks),
+                "results": collect.results_hash(reader),
+            },
+        )  # fmt: skip
+        summary = assemble(parts)
+        folder.write_summary(summary)
+        return Outcome(folder.path, summary, verdict, bool(self.interrupt.asked))
+
+
+def _post(board: Path, done: int, now_ns: int) -> None:
+    """Leaves word of how far the engine is."""
+    board.write_text(f"{done} {now_ns}")
+
+
+def _keep_logs(live: LiveFabric, folder: RunFolder) -> None:
+    """Copies the logs of all processes into the run folder."""
+    (folder.path / "logs").mkdir(exist_ok=True)
+    for path in (*live.folder.glob("*.log"), *live.folder.glob("ovs/*.log")):
+        folder.write_text(f"logs/{path.name}", path.read_text(errors="replace"))
+    folder.write_text("logs/controller-state.json", json.dumps(live.controller_state()))

@@ -1,0 +1,228 @@
+"""The engine's side of a run: rhythm, warm-up, plan, and what its process does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from controller.core.routing import Routing
+from controller.policies.registry import build_policy
+from emulator.assembly import Assembler, Pace, Route
+from emulator.clock.live import LiveClock
+from emulator.dataplane.medium import KernelMedium, open_sender
+from emulator.fabric import LiveFabric
+from emulator.kernel.forking import Stop
+from emulator.plan import Plan
+from emulator.results.columns import STATUS_UNFINISHED
+from emulator.results.store import RunFolder
+from emulator.run import warmup
+from emulator.run.recording import FolderRecorder
+from emulator.spec.model import Experiment
+from topologies.errors import SpecError
+from topologies.model import Link
+from traffic.nic import engine as nic
+from traffic.nic.engine import NicEngine
+from traffic.nic.pacing import NicQueue
+from traffic.tasks import Flow, Task
+from traffic.wire import ACK_FRAME_BYTES
+
+TICK_WALL_NS = 1_000_000
+LEAST_TICK_WALL_NS = 250_000
+_TICKS_PER_ROUND_TRIP = 16
+_LOOKAHEAD_TICKS = 1.5
+_QUIET_WALL_NS = 50_000_000
+_DRAIN_WALL_NS = 5_000_000_000
+_MAX_CHECKED_PAIRS = 8
+
+
+def pace_of(plan: Plan, dilation: float, software_wall_ns: float = 0.0) -> Pace:
+    """The engine's rhythm: a tick well below the round trip, but few enough to be cheap."""
+    shortest_ns = min((pair.round_trip_ns for pair in plan.pairs), default=0.0)
+    wall = min(TICK_WALL_NS, shortest_ns * dilation / _TICKS_PER_ROUND_TRIP)
+    tick_ns = max(1, round(max(LEAST_TICK_WALL_NS, wall) / dilation))
+    return Pace(tick_ns, max(1, round(tick_ns * _LOOKAHEAD_TICKS)), software_wall_ns / dilation)
+
+
+def route_of(experiment: Experiment) -> Route:
+    """The links of a flow, from the same pure code that makes the controller's rules."""
+    fabric = experiment.fabric
+    policy = build_policy(experiment.routing.section, fabric)
+    routing = Routing(fabric, policy, experiment.seed)
+
+    def route(src: str, dst: str, plane: int, sport: int) -> Sequence[Link]:
+        ports = routing.path_of(src, dst, sport, plane=plane)
+        if not ports:
+            raise SpecError("routing", f"{src} to {dst}", "has no path in the fabric")
+        return [fabric.link_of(port) for port in ports]
+
+    return route
+
+
+@dataclass
+class Traffic:
+    """A prepared run: what the engine's process needs.
+
+    Attributes:
+        plan: of the engine.
+        medium: the kernel.
+        clock: model time.
+        round_trip_error: largest deviation of an unloaded round trip; None without flows.
+        software_hop_us: wall time of an idle switch hop of the emulation.
+        ways: how many directions were taught.
+    """
+
+    plan: nic.Plan
+    medium: KernelMedium
+    clock: LiveClock
+    round_trip_error: float | None
+    software_hop_us: float
+    ways: int
+
+
+def prepare(
+    live: LiveFabric,
+    experiment: Experiment,
+    plan: Plan,
+    tasks: Sequence[Task],
+    note: Callable[[str], None],
+) -> Traffic:
+    """Teaches the switches, measures the idle fabric, and makes the engine's plan."""
+    dilation = plan.scaling.dilation.value
+    fabric = live.fabric
+    senders = {
+        port.index: open_sender(live.netns_fd(port.node), port.name)
+        for port in fabric.ports
+        if not fabric.by_name[port.node].is_switch
+    }
+    wall = LiveClock(1.0)
+    raw = KernelMedium(live.plane, senders, wall)
+    route = route_of(experiment)
+    draft = Assembler(experiment, route, pace_of(plan, dilation), plan.transport)
+    streams = draft.streams(experiment.probes) if experiment.probes else []
+    drafted = draft.plan(tasks, streams)
+    note("teaching the switches every flow")
+    ways = _ways(drafted, route)
+    warmup.teach(raw, wall, ways)
+    hop_ns = warmup.hop_latency_ns(raw, wall, _spread(ways, _MAX_CHECKED_PAIRS))
+    final = Assembler(experiment, route, pace_of(plan, dilation, hop_ns), plan.transport)
+    streams = final.streams(experiment.probes) if experiment.probes else []
+    ready = final.plan(tasks, streams)
+    error = _round_trip_error(raw, wall, drafted, ready, ways, dilation)
+    clock = LiveClock(dilation)
+    medium = KernelMedium(live.plane, senders, clock)
+    return Traffic(ready, medium, clock, error, hop_ns / 1000, len(ways))
+
+
+def _ways(plan: nic.Plan, route: Route) -> list[warmup.Way]:
+    """All directions in which something will be sent."""
+    hops = []
+    for key, connection in plan.connection_of.items():
+        _, plane, src, dst, _ = key
+        hops.append(len(route(src, dst, plane, connection.ends.address.sport)) - 1)
+    ways = warmup.ways_of(plan.connections, hops, plan.parameters.control_dscp)
+    for stream in plan.probes:
+        plane = int(stream.address.src_ip.split(".")[1])
+        links = route(stream.src, stream.dst, plane, stream.address.sport)
+        ways.append(warmup.Way(stream.src_port, stream.address, len(links) - 1))
+    return ways
+
+
+def _spread(items: list[warmup.Way], count: int) -> list[warmup.Way]:
+    """At most `count` of them, evenly spread."""
+    step = max(1, len(items) // count)
+    return items[::step][:count]
+
+
+def _round_trip_error(
+    medium: KernelMedium,
+    clock: LiveClock,
+    drafted: nic.Plan,
+    ready: nic.Plan,
+    ways: Sequence[warmup.Way],
+    dilation: float,
+) -> float | None:
+    """Largest relative deviation of (measured + hold) from the prediction, data there, ACK back."""
+    chosen = range(0, len(ready.connections), max(1, len(ready.connections) // _MAX_CHECKED_PAIRS))
+    numbers = list(chosen)[:_MAX_CHECKED_PAIRS]
+    pairs = [(ways[2 * n], ways[2 * n + 1]) for n in numbers]
+    if not pairs:
+        return None
+    worst = 0.0
+    measured = warmup.idle_round_trips_ns(medium, clock, pairs)
+    for number, raw_ns in zip(numbers, measured, strict=True):
+        frame = ready.connections[number].frame_bytes
+        exact, held = drafted.connections[number].ends.path, ready.connections[number].ends.path
+        predicted = exact.hold_ns(frame) + exact.hold_ns(ACK_FRAME_BYTES)
+        reached = held.hold_ns(frame) + held.hold_ns(ACK_FRAME_BYTES) + raw_ns / dilation
+        worst = max(worst, abs(reached / predicted - 1))
+    return worst
+
+
+def engine_work(
+    traffic: Traffic,
+    folder: RunFolder,
+    report: Path,
+    limit_ns: int | None,
+    on_progress: Callable[[int, int], None],
+) -> Callable[[Stop], None]:
+    """What the engine's process does: run, drain, write down how it went."""
+
+    def work(should_stop: Stop) -> None:
+        LiveClock.sharpen()
+        recorder = FolderRecorder(folder, on_progress)
+        engine = NicEngine(traffic.plan, traffic.medium, traffic.clock, recorder)
+        finished = engine.run(should_stop, limit_ns)
+        ended_ns = traffic.clock.now_ns()
+        dilation = traffic.clock.dilation
+        quiet, patience = int(_QUIET_WALL_NS / dilation), int(_DRAIN_WALL_NS / dilation)
+        drained = engine.drain(quiet, patience)
+        _note_unfinished(traffic.plan, folder, recorder)
+        recorder.flush()
+        report.write_text(json.dumps(_outcome(engine, recorder, finished, drained, ended_ns)))
+
+    return work
+
+
+def _note_unfinished(plan: nic.Plan, folder: RunFolder, recorder: FolderRecorder) -> None:
+    """Rows for flows that did not end, and for probes that did not arrive."""
+    schedule = plan.schedule
+    rows: list[list[Any]] = []
+    for task_id in schedule.under_way():
+        flow = schedule.tasks[task_id]
+        if isinstance(flow, Flow):
+            rows.append(
+                [flow.id, flow.job, flow.tag, "flow", flow.src, flow.dst, flow.plane,
+                 flow.size_bytes, flow.dscp, schedule.ready_ns(task_id), None, None, None, None,
+                 None, STATUS_UNFINISHED]
+            )  # fmt: skip
+    folder.extend("flows", rows)
+    for stream in plan.probes:
+        for psn, sent_ns in stream.lost():
+            recorder.probe(stream, psn, sent_ns, None)
+
+
+def _outcome(
+    engine: NicEngine, recorder: FolderRecorder, finished: bool, drained: bool, ended_ns: int
+) -> dict[str, Any]:
+    samples = np.array(nic.lateness_ns(engine.plan.nics.values()), float) / 1000
+    p50, p99 = np.percentile(samples, (50, 99)) if len(samples) else (0.0, 0.0)
+    return {
+        "finished": finished,
+        "drained": drained,
+        "ended_ns": ended_ns,
+        "counters": asdict(engine.counters),
+        "retransmitted": recorder.retransmitted,
+        "lateness_us": {"p50": float(p50), "p99": float(p99)},
+        "starved_share": max((_starved(n) for n in engine.plan.nics.values()), default=0.0),
+        "unfinished": len(engine.plan.schedule.unfinished()),
+    }
+
+
+def _starved(queue: NicQueue) -> float:
+    """Share of a NIC's busy time in which its queue was dry although it had packets to send."""
+    return sum(queue.lateness_ns) / queue.busy_ns if queue.busy_ns else 0.0

@@ -1,7 +1,7 @@
 """How many data packets per second this machine carries, measured once and kept.
 
-A small fabric is driven as hard as it goes: four hosts to four hosts through three switches each,
-with everything on that a run has on. What arrives end to end is the capacity; runs stay below
+A small fabric is driven as hard as it goes: four hosts and four others send to each other through
+three switches each, on paths that do not meet, with everything on that a run has on. What arrives end to end is the capacity; runs stay below
 half of it (`emulator.scale.CAPACITY_SHARE`).
 """
 
@@ -33,7 +33,7 @@ from topologies.errors import MachineError
 from traffic.nic.engine import NicEngine
 from traffic.tasks import Flow
 
-DILATION = 100.0
+DILATION = 600.0
 MEASURE_WALL_S = 3.0
 _PATIENCE_S = 60.0
 _HOSTS = 4
@@ -60,6 +60,7 @@ def experiment() -> Experiment:
     """What is driven."""
     link = {"rate": "100 Gbit/s", "delay": "1 us"}
     pairs = [[f"h{n}", f"h{n + _HOSTS}"] for n in range(1, _HOSTS + 1)]
+    pairs += [[dst, src] for src, dst in pairs]
     data = {
         "name": "calibration",
         "fabric": {"kind": "leaf-spine", "leaves": 2, "spines": _HOSTS, "hosts_per_leaf": _HOSTS,
@@ -80,8 +81,8 @@ def measure(note: Callable[[str], None] = lambda _text: None) -> float:
     fabric = chosen.fabric
     bps = [round(link.rate_bps / DILATION) for link in fabric.links]
     tasks = [
-        Flow(n, "load", f"h{n + 1}", f"h{n + 1 + _HOSTS}", _BYTES, 26, "load")
-        for n in range(_HOSTS)
+        Flow(n, "load", f"h{n + 1}", f"h{(n + _HOSTS) % (2 * _HOSTS) + 1}", _BYTES, 26, "load")
+        for n in range(2 * _HOSTS)
     ]
     settings = FabricSettings(fabric, bps, 1, (), chosen.scheduler, chosen.buffers,
                               chosen.routing.section, dilation=DILATION)  # fmt: skip

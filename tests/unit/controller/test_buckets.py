@@ -25,9 +25,12 @@ def test_stable_hash_is_that_of_blake2() -> None:
     assert stable_hash(7, "leaf1", 3) == int.from_bytes(digest, "big")
 
 
-def test_stable_hash_is_the_same_in_every_process() -> None:
-    """Python's salted hash plays no part."""
-    code = "from controller.core.buckets import stable_hash; print(stable_hash(7, 'leaf1', 3))"
+def test_assignment_is_the_same_in_every_process() -> None:
+    """Python's salted hash plays no part, neither in the shares nor in their order."""
+    weights = {1: 3, 2: 1, 3: 1}
+    code = (
+        f"from controller.core.buckets import assign; print(assign({weights}, {weights}, 7, 'a'))"
+    )
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code], check=True, capture_output=True, text=True,
@@ -35,7 +38,7 @@ def test_stable_hash_is_the_same_in_every_process() -> None:
         ).stdout
         for seed in ("0", "1")
     }  # fmt: skip
-    assert outputs == {f"{stable_hash(7, 'leaf1', 3)}\n"}
+    assert outputs == {f"{assign(weights, weights, 7, 'a')}\n"}
 
 
 def test_parts_of_a_key_are_not_run_together() -> None:

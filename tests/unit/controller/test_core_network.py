@@ -213,6 +213,24 @@ def test_reconnect_gets_a_new_generation() -> None:
     assert [s.connects for s in network.status().switches if s.name == "leaf1"] == [2]
 
 
+def test_reconnect_with_a_failed_port_is_told_once() -> None:
+    """The switch gets each rule once, already without the failed link; the others get the change."""
+    fabric = leaf_spine(3, 2)
+    network, fake = started(fabric)
+    fake.down.add(link_between(fabric, "leaf1", "spine1").id)
+    number = dpid_of(fabric, "leaf1")
+    sent = network.handle(SwitchConnected(number, fake.ports_as_reported("leaf1")), 0)
+    added = [m for to, m in sent if to == number and isinstance(m, FlowMod) and m.actions]
+    keys = {(message.priority, message.match) for message in added}
+    assert len(added) == len(keys) == network.status().switches[0].rules - 1
+    assert {to for to, _ in sent} > {number}
+
+
+def test_paths_of_a_seed_never_change() -> None:
+    """A run of another version, machine or day takes the same paths: the rules are these."""
+    assert network_of(leaf_spine(4, 2, hosts_per_leaf=4)).status().rules_hash == "65aa846ed1c98334"
+
+
 def test_reconnect_removes_foreign_rules() -> None:
     """What someone else put into the table is gone after a connection."""
     fabric = leaf_spine(2, 1)

@@ -214,7 +214,7 @@ def test_reconnect_gets_a_new_generation() -> None:
 
 
 def test_reconnect_with_a_failed_port_is_told_once() -> None:
-    """The switch gets each rule once, already without the failed link; the others get the change."""
+    """The switch gets each rule once, already without the failed link; others get the change."""
     fabric = leaf_spine(3, 2)
     network, fake = started(fabric)
     fake.down.add(link_between(fabric, "leaf1", "spine1").id)

@@ -102,7 +102,7 @@ class OpenVSwitch:
             capture_output=True,
         )
         self._spawn(_program("ovsdb-server"), str(database), f"--remote=punix:{self.socket}")
-        wait_for(self.socket.exists, _PATIENCE_S, "Open vSwitch's database to start")
+        wait_for(self._database_answers, _PATIENCE_S, "Open vSwitch's database to start")
         self.transact([{"op": "insert", "table": "Open_vSwitch", "row": {"other_config": _CONFIG}}])
         self._spawn(_program("ovs-vswitchd"), f"unix:{self.socket}")
         wait_for(self._daemon_is_ready, _PATIENCE_S, "ovs-vswitchd to start")
@@ -114,6 +114,14 @@ class OpenVSwitch:
                    f"--unixctl={self.folder / name}.ctl"]  # fmt: skip
         log = self.folder / f"{name}.out"
         self.processes.append(spawn(command, netns_fd=self._netns_fd, log=log, env=self.env))
+
+    def _database_answers(self) -> bool:
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(self.socket))
+        except OSError:
+            return False
+        return True
 
     def _daemon_is_ready(self) -> bool:
         return (self.folder / "ovs-vswitchd.ctl").exists()

@@ -171,6 +171,7 @@ class _Run:
         finally:
             engine.kill()
         outcome = json.loads(report.read_text()) if report.exists() else {}
+        folder.write_json("engine.json", outcome)
         return watched, outcome
 
     def _describe(self, board: Path) -> tuple[float, str]:

@@ -217,6 +217,7 @@ def _outcome(
         "ended_ns": ended_ns,
         "counters": asdict(engine.counters),
         "retransmitted": recorder.retransmitted,
+        "overtaken": sum(connection.order.overtaken for connection in engine.plan.connections),
         "lateness_us": {"p50": float(p50), "p99": float(p99)},
         "starved_share": max((_starved(n) for n in engine.plan.nics.values()), default=0.0),
         "unfinished": len(engine.plan.schedule.unfinished()),

@@ -6,13 +6,15 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from traffic.dcqcn import CnpGate, Dcqcn
+from traffic.nic.ordering import Packet, Reorderer
 from traffic.nic.parameters import NicParameters
 from traffic.nic.receiver import Receiver
 from traffic.nic.sender import Message, Sender
 from traffic.tasks import Flow
-from traffic.wire import FlowAddress, data_frame_bytes, wire_bytes
+from traffic.wire import PSN_MASK, FlowAddress, data_frame_bytes, wire_bytes
 
 QP_BASE = 0x100
+_REORDER_TICKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Connection:
 
     __slots__ = (
         "_gate", "_holds", "arriving", "ends", "frame_bytes", "last_due_ns", "line_gap_ns",
-        "number", "queued", "receiver", "sender", "templates", "wire_bits",
+        "number", "order", "queued", "receiver", "sender", "templates", "wire_bits",
     )  # fmt: skip
 
     def __init__(self, number: int, ends: Endpoints, parameters: NicParameters) -> None:
@@ -86,6 +88,7 @@ class Connection:
             control,
         )
         self.receiver = Receiver()
+        self.order = Reorderer(_REORDER_TICKS * parameters.tick_ns)
         self._gate = None if dcqcn is None else CnpGate(dcqcn.cnp_interval_ns)
         self.arriving: deque[Message] = deque()
         self.templates = Templates()
@@ -124,6 +127,10 @@ class Connection:
         due = max(arrived_ns + hold, self.last_due_ns[direction])
         self.last_due_ns[direction] = due
         return due
+
+    def in_order(self, packet: Packet, due_ns: int) -> list[Packet]:
+        """The data packets to deliver when one is due."""
+        return self.order.due(packet, due_ns, self.receiver.expected & PSN_MASK)
 
     def on_data(
         self, psn24: int, opcode: int, ce: bool, now_ns: int

@@ -188,10 +188,10 @@ class NicEngine:
         columns = (records[name].tolist() for name in _COLUMNS)
         for time_ns, qp, psn, aeth, length, opcode, tos in zip(*columns, strict=True):
             self._number += 1
-            due = self._due(qp, time_ns, length)
+            due = self._due(qp, time_ns, length, psn)
             heapq.heappush(self._arrivals, (due, self._number, qp, psn, aeth, opcode, tos))
 
-    def _due(self, qp: int, time_ns: int, length: int) -> int:
+    def _due(self, qp: int, time_ns: int, length: int, psn: int) -> int:
         if qp >= PROBE_QP_BASE:
             number = qp - PROBE_QP_BASE
             if number >= len(self.plan.probes):
@@ -200,7 +200,11 @@ class NicEngine:
         number, direction = (qp - QP_BASE) >> 1, (qp - QP_BASE) & 1
         if not 0 <= number < len(self.plan.connections):
             return time_ns
-        return self.plan.connections[number].due_ns(time_ns, length, direction)
+        connection = self.plan.connections[number]
+        due = connection.due_ns(time_ns, length, direction)
+        if direction:
+            connection.order.arrived(psn, due)
+        return due
 
     def _deliver(self, now: int) -> None:
         arrivals = self._arrivals
@@ -215,7 +219,9 @@ class NicEngine:
                 continue
             connection = self.plan.connections[number]
             if (qp - QP_BASE) & 1:
-                self._deliver_data(connection, psn, opcode, (tos & ECN_MASK) == CE, due)
+                packet = psn, opcode, (tos & ECN_MASK) == CE
+                for ready in connection.in_order(packet, due):
+                    self._deliver_data(connection, *ready, due)
             else:
                 self._deliver_control(connection, psn, aeth, opcode, due)
 

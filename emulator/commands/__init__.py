@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Protocol
 
-from emulator.commands import compare, list_runs, plan, report, run, topo, validate
+from emulator.commands import clean, compare, list_runs, plan, report, run, topo, validate
 
 
 class Command(Protocol):
@@ -33,4 +33,5 @@ COMMANDS: tuple[Command, ...] = (
     report,
     compare,
     list_runs,
+    clean,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -39,7 +40,7 @@ def spawn(
         if netns_fd is not None:
             netns.join(netns_fd)
 
-    with open(log or os.devnull, "ab") as output:
+    with Path(log or os.devnull).open("ab") as output:
         return subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
@@ -61,25 +62,40 @@ def stop(process: subprocess.Popen[bytes], patience_s: float = 5.0) -> None:
     process.wait()
 
 
+_STATE, _START_TIME = 0, 19
+_DEAD = ("Z", "X")
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of a process after its name (proc(5)); empty when there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
+
+
 def start_time(pid: int) -> str | None:
     """The kernel's start time of a process, which tells it from a later one of the same number."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return stat.rpartition(")")[2].split()[19]
+    fields = _stat(pid)
+    return fields[_START_TIME] if fields else None
 
 
 def is_alive(pid: int, started: str) -> bool:
-    """True while the process with this number and start time runs."""
-    return start_time(pid) == started
+    """True while the process with this number and start time runs.
+
+    A dead one that nobody has waited for yet (a zombie) does not run any more.
+    """
+    fields = _stat(pid)
+    return bool(fields) and fields[_STATE] not in _DEAD and fields[_START_TIME] == started
 
 
 def kill_and_wait(pid: int, started: str, patience_s: float = 5.0) -> bool:
     """SIGKILL to exactly this process; True when it was there."""
     if not is_alive(pid, started):
         return False
-    os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + patience_s
     while is_alive(pid, started) and time.monotonic() < deadline:
         time.sleep(0.005)

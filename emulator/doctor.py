@@ -8,11 +8,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from emulator import DISTRIBUTION
 from topologies.errors import MachineError
+
+if TYPE_CHECKING:
+    from emulator.kernel.bpf import BpfObject
 
 OK, MISSING, REMARK = "ok", "missing", "remark"
 _SYSTEM_PATH = os.pathsep + os.pathsep.join(("/usr/sbin", "/usr/local/sbin", "/sbin"))
+_SOME_PROGRAM = "mmu_egress"
 _PACKAGES = {
     "ovs-vswitchd": "openvswitch-switch",
     "ovsdb-server": "openvswitch-switch",
@@ -46,7 +52,9 @@ def find_program(name: str) -> str | None:
 def _root() -> Finding:
     if os.geteuid() == 0:
         return Finding("root", OK, "running as root")
-    return Finding("root", MISSING, f"run it with: sudo {sys.argv[0]} ...")
+    program = Path(sys.argv[0])
+    command = program if program.name == DISTRIBUTION else DISTRIBUTION
+    return Finding("root", MISSING, f"run it with: sudo {command} ...")
 
 
 def _programs() -> Iterator[Finding]:
@@ -57,9 +65,9 @@ def _programs() -> Iterator[Finding]:
 
 
 def _libbpf() -> Finding:
-    from emulator.kernel.bpf import library_name  # noqa: PLC0415 - ctypes only where needed
+    from emulator.kernel import bpf  # noqa: PLC0415 - ctypes only where needed
 
-    name = library_name()
+    name = bpf.library_name()
     if name:
         return Finding("libbpf", OK, name)
     return Finding("libbpf", MISSING, "install it with: apt install libbpf1 (or libbpf0)")
@@ -85,11 +93,29 @@ def _controller() -> Finding:
     return Finding("controller framework", MISSING, "run scripts/provision.sh (Ryu or os-ken)")
 
 
+def _data_plane() -> tuple[BpfObject | None, Finding]:
+    """The loaded eBPF program, if it loads; needs root."""
+    from emulator.dataplane.compiling import object_file  # noqa: PLC0415 - needs clang
+    from emulator.kernel import bpf  # noqa: PLC0415 - needs root
+
+    try:
+        loaded = bpf.BpfObject(object_file())
+    except MachineError as error:
+        return None, Finding("eBPF data plane", MISSING, str(error))
+    return loaded, Finding("eBPF data plane", OK, "compiles and loads")
+
+
 def _kernel() -> Iterator[Finding]:
+    """Tries the data plane and the kernel features that it rests on; needs root."""
     from emulator.kernel import probing  # noqa: PLC0415 - needs root
 
-    for what, works, hint in probing.features():
+    loaded, finding = _data_plane()
+    yield finding
+    program_fd = loaded.program_fd(_SOME_PROGRAM) if loaded else None
+    for what, works, hint in probing.features(program_fd):
         yield Finding(what, OK if works else MISSING, "works" if works else hint)
+    if loaded:
+        loaded.close()
 
 
 def datapath() -> str:
@@ -104,15 +130,19 @@ def _datapath() -> Finding:
 
 
 def examine() -> list[Finding]:
-    """Everything, in the order in which it matters."""
+    """Everything that a run cannot do without, in the order in which it matters."""
     findings = [_root(), *_programs(), _libbpf(), _mininet(), _controller(), _datapath()]
-    if all(finding.state == OK for finding in findings[:1]):
-        findings += _kernel()
-    return findings
+    if findings[0].state == OK:
+        return [*findings, *_kernel()]
+    return [*findings, Finding("kernel", REMARK, "can only be examined as root")]
+
+
+def missing(findings: Iterable[Finding]) -> list[Finding]:
+    """Those without which no run can start."""
+    return [finding for finding in findings if finding.state == MISSING]
 
 
 def require(examiner: Callable[[], Iterable[Finding]] = examine) -> None:
     """Raises MachineError for the first thing that a run cannot do without."""
-    for finding in examiner():
-        if finding.state == MISSING:
-            raise MachineError(f"{finding.what} is missing: {finding.detail}")
+    for finding in missing(examiner()):
+        raise MachineError(f"{finding.what} is missing: {finding.detail}")

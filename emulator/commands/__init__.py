@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Protocol
 
-from emulator.commands import clean, compare, list_runs, plan, report, run, topo, validate
+from emulator.commands import clean, compare, doctor, list_runs, plan, report, run, topo, validate
 
 
 class Command(Protocol):
@@ -26,6 +26,7 @@ class Command(Protocol):
 
 
 COMMANDS: tuple[Command, ...] = (
+    doctor,
     validate,
     plan,
     run,

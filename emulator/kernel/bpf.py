@@ -73,6 +73,7 @@ class BpfObject:
             ctypes.c_void_p,
             ctypes.c_char_p,
         ]
+        lib.bpf_object__close.argtypes = [ctypes.c_void_p]
         lib.libbpf_get_error.restype = ctypes.c_long
         lib.libbpf_get_error.argtypes = [ctypes.c_void_p]
 
@@ -85,6 +86,12 @@ class BpfObject:
 
         self._printer = kind(keep)  # referenced for as long as libbpf may call it
         self._lib.libbpf_set_print(self._printer)
+
+    def close(self) -> None:
+        """Unloads what nothing in the kernel uses; mapped memory stays until it is unmapped."""
+        if self._object:
+            self._lib.bpf_object__close(self._object)
+            self._object = None
 
     def program_fd(self, name: str) -> int:
         """File descriptor of a program, for a filter."""

@@ -14,8 +14,12 @@ _RATE_BPS = 10_000_000
 _MODULE_HINT = "the kernel lacks it; install the distribution's full kernel (linux-modules-extra)"
 
 
-def features() -> Iterator[tuple[str, bool, str]]:
-    """(feature, whether it works, what to do otherwise)."""
+def features(program_fd: int | None) -> Iterator[tuple[str, bool, str]]:
+    """(feature, whether it works, what to do otherwise).
+
+    Args:
+        program_fd: a loaded eBPF program to attach; None when there is none to try with.
+    """
     name = f"fl-probe-{secrets.token_hex(3)}"
     try:
         netns.create([name], lambda _name: None)
@@ -24,12 +28,12 @@ def features() -> Iterator[tuple[str, bool, str]]:
         return
     try:
         yield "network namespaces", True, ""
-        yield from _inside(name)
+        yield from _inside(name, program_fd)
     finally:
         netns.remove(name)
 
 
-def _inside(name: str) -> Iterator[tuple[str, bool, str]]:
+def _inside(name: str, program_fd: int | None) -> Iterator[tuple[str, bool, str]]:
     fd = netns.open_fd(name)
     try:
         with netns.entered(fd), netlink.Session() as session:
@@ -41,6 +45,9 @@ def _inside(name: str) -> Iterator[tuple[str, bool, str]]:
                 ("clsact", [queues.clsact(_INDEX + 1, "probe1")]),
                 ("HTB", shaper),
             ]
+            if program_fd is not None:
+                attach = queues.bpf_filter(_INDEX + 1, "probe1", program_fd, 1, egress=True)
+                tries.insert(2, ("eBPF filters", [attach]))
             yield from ((what, _works(session, messages), _MODULE_HINT) for what, messages in tries)
     finally:
         os.close(fd)

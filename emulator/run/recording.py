@@ -8,7 +8,6 @@ from typing import Any
 
 from emulator.results.columns import STATUS_DONE
 from emulator.results.store import RunFolder
-from traffic.nic.engine import NicEngine
 from traffic.nic.probes import ProbeStream
 from traffic.nic.sender import Message
 from traffic.tasks import Compute, Flow
@@ -53,7 +52,7 @@ class FolderRecorder:
              int(latency_ns is None)]
         )  # fmt: skip
 
-    def tick(self, now_ns: int, _engine: NicEngine) -> None:
+    def tick(self, now_ns: int) -> None:
         """Writes the rows when it is time."""
         now_s = time.monotonic()
         if now_s >= self._next_flush_s:

@@ -9,7 +9,7 @@ from traffic.dcqcn import CnpGate, Dcqcn
 from traffic.nic.ordering import Packet, Reorderer
 from traffic.nic.parameters import NicParameters
 from traffic.nic.receiver import Receiver
-from traffic.nic.sender import Message, Sender
+from traffic.nic.sender import Burst, Message, Sender, unwrap
 from traffic.tasks import Flow
 from traffic.wire import PSN_MASK, FlowAddress, data_frame_bytes, wire_bytes
 
@@ -74,7 +74,7 @@ class Connection:
 
     __slots__ = (
         "_gate", "_holds", "arriving", "ends", "frame_bytes", "last_due_ns", "line_gap_ns",
-        "number", "order", "queued", "receiver", "sender", "templates", "wire_bits",
+        "number", "order", "queued", "receiver", "sender", "templates", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, number: int, ends: Endpoints, parameters: NicParameters) -> None:
@@ -82,10 +82,7 @@ class Connection:
         dcqcn = parameters.dcqcn
         control = None if dcqcn is None else Dcqcn(dcqcn, ends.rate_bps)
         self.sender = Sender(
-            parameters.payload_bytes,
-            parameters.window_packets,
-            parameters.rto_ns,
-            control,
+            parameters.payload_bytes, parameters.window_packets, parameters.rto_ns, control
         )
         self.receiver = Receiver()
         self.order = Reorderer(_REORDER_TICKS * parameters.tick_ns)
@@ -93,8 +90,8 @@ class Connection:
         self.arriving: deque[Message] = deque()
         self.templates = Templates()
         self.frame_bytes = data_frame_bytes(parameters.payload_bytes)
-        self.wire_bits = wire_bytes(self.frame_bytes) * 8
-        self.line_gap_ns = self.wire_bits * 1e9 / ends.rate_bps
+        self.wire_bytes = wire_bytes(self.frame_bytes)
+        self.line_gap_ns = self.wire_bytes * 8e9 / ends.rate_bps
         self.queued = False
         self.last_due_ns = [0, 0]
         self._holds: dict[int, int] = {}
@@ -112,6 +109,13 @@ class Connection:
     def enqueue(self, flow: Flow) -> None:
         """Gives a flow to the sending end."""
         self.arriving.append(self.sender.enqueue(flow.id, flow.size_bytes))
+
+    def line_bytes(self, burst: Burst) -> int:
+        """Line time of a burst, as bytes; the last packet of a message may be short."""
+        total = burst.count * self.wire_bytes
+        if burst.ends_message:
+            total += wire_bytes(data_frame_bytes(burst.message.tail_bytes)) - self.wire_bytes
+        return total
 
     def due_ns(self, arrived_ns: int, length: int, direction: int) -> int:
         """When a frame that left the last queue at `arrived_ns` has arrived; keeps the order.
@@ -140,14 +144,19 @@ class Connection:
         Returns:
             (the message that it completes or None, whether a CNP is due)
         """
-        if ce and self.arriving:
+        if ce:
             self._count_mark(psn24)
         done = self.arriving.popleft() if self.receiver.on_packet(psn24, opcode) else None
         notify = ce and self._gate is not None and self._gate.marked(self.number, now_ns)
         return done, notify
 
     def _count_mark(self, psn24: int) -> None:
-        self.arriving[0].marked += 1
+        """Marks count for the message that they arrived in; those of messages long done do not."""
+        psn = unwrap(psn24, self.receiver.expected)
+        for message in self.arriving:
+            if psn < message.end:
+                message.marked += psn >= message.first
+                return
 
     @property
     def idle(self) -> bool:

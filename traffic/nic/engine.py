@@ -8,106 +8,57 @@ the horizon; send everything in one batch; sleep.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from traffic.nic.connection import QP_BASE, Connection
 from traffic.nic.medium import Clock, Medium
 from traffic.nic.outbox import Outbox
-from traffic.nic.pacing import NicQueue
-from traffic.nic.parameters import NicParameters
-from traffic.nic.probes import ProbeStream
+from traffic.nic.plan import PROBE_QP_BASE, Counters, Plan, Recorder, lateness_ns
 from traffic.nic.sender import Message
-from traffic.schedule import Schedule
-from traffic.tasks import Compute, Flow
-from traffic.template import FrameBank
+from traffic.tasks import Flow
 from traffic.wire import CE, ECN_MASK, SYNDROME_ACK, Opcode
 
-PROBE_QP_BASE = 0x800000
+__all__ = ["PROBE_QP_BASE", "Counters", "NicEngine", "Plan", "Recorder", "lateness_ns"]
+
+_COLUMNS = ("time_ns", "dest_qp", "psn", "aeth", "length", "opcode", "tos")
+_IDLE_TICKS = 16
 _NEVER = 1 << 62
-
-
-class Recorder(Protocol):
-    """Takes what happened, as it happens; all times are model ns."""
-
-    def flow_done(self, flow: Flow, ready_ns: int, message: Message, done_ns: int) -> None:
-        """The last byte of a flow arrived."""
-
-    def compute_done(self, task: Compute, start_ns: int, done_ns: int) -> None:
-        """A computation ended."""
-
-    def probe(self, stream: ProbeStream, psn: int, sent_ns: int, latency_ns: int | None) -> None:
-        """A probe arrived (or was lost: None)."""
-
-    def tick(self, now_ns: int, engine: NicEngine) -> None:
-        """Called once per tick, for progress and samples."""
-
-
-@dataclass(slots=True)
-class Counters:
-    """What the engine did, packets; `inside_switches_ns` is the packets' time inside switches."""
-
-    data_sent: int = 0
-    control_sent: int = 0
-    probes_sent: int = 0
-    received: int = 0
-    delivered: int = 0
-    strangers: int = 0
-    timeouts: int = 0
-    naks: int = 0
-    cnps: int = 0
-    refused: int = 0
-    retransmitted: int = 0
-    marked: int = 0
-    ticks: int = 0
-    inside_switches_ns: float = 0.0
-
-
-@dataclass(slots=True)
-class Plan:
-    """Everything that an engine runs.
-
-    Attributes:
-        schedule: the tasks.
-        connections: by number.
-        connection_of: connection of each flow's key.
-        nics: NIC of each host port.
-        bank: frame templates.
-        probes: probe streams by number.
-        parameters: transport settings.
-    """
-
-    schedule: Schedule
-    connections: Sequence[Connection]
-    connection_of: dict[tuple[str, int, str, str, int], Connection]
-    nics: dict[int, NicQueue]
-    bank: FrameBank
-    probes: Sequence[ProbeStream]
-    parameters: NicParameters
 
 
 @dataclass(slots=True)
 class NicEngine:
-    """Runs a plan over a medium until it is finished, told to stop, or out of time."""
+    """Runs a plan over a medium until it is finished, told to stop, or out of time.
+
+    Attributes:
+        plan: what to run.
+        medium: the network below.
+        clock: model time.
+        recorder: told what happened.
+        counters: what was done so far.
+    """
 
     plan: Plan
     medium: Medium
     clock: Clock
     recorder: Recorder
     counters: Counters = field(default_factory=Counters)
-    _arrivals: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
-    _answering: dict[int, Connection] = field(default_factory=dict)
-    _waiting: dict[int, Connection] = field(default_factory=dict)
-    _number: int = 0
-    _last_tick_ns: int = 0
+    _arrivals: list[tuple[int, int, int, int, int, int, int]] = field(init=False)
+    _answering: dict[int, Connection] = field(init=False)
+    _notifying: list[Connection] = field(init=False)
+    _waiting: dict[int, Connection] = field(init=False)
+    _number: int = field(init=False, default=0)
+    _last_tick_ns: int = field(init=False)
     _outbox: Outbox = field(init=False)
 
     def __post_init__(self) -> None:
+        self._arrivals, self._notifying = [], []
+        self._answering, self._waiting = {}, {}
+        self._last_tick_ns = self.clock.now_ns()
         self._outbox = Outbox(self.plan.bank, self.medium)
 
     def run(self, should_stop: Callable[[], bool], limit_ns: int | None = None) -> bool:
-        """Runs to the end.
+        """Runs to the end: all tasks are done, or, with probes alone, the limit.
 
         Args:
             should_stop: asked every tick; True ends the run in order.
@@ -120,7 +71,8 @@ class NicEngine:
         self._last_tick_ns = self.clock.now_ns()
         schedule.start(self._last_tick_ns)
         end = _NEVER if limit_ns is None else limit_ns
-        while not schedule.finished and not should_stop():
+        probes_alone = not schedule.tasks and limit_ns is not None
+        while (probes_alone or not schedule.finished) and not should_stop():
             now = self.clock.now_ns()
             if now >= end:
                 break
@@ -129,7 +81,7 @@ class NicEngine:
         return schedule.finished
 
     def drain(self, quiet_ns: int, limit_ns: int) -> bool:
-        """Lets what is under way arrive, starting nothing new.
+        """Lets what is under way arrive, sending nothing any more.
 
         Args:
             quiet_ns: nothing arrives for this long = drained.
@@ -146,6 +98,7 @@ class NicEngine:
             self._take(now)
             self._deliver(now)
             self._answering.clear()
+            self._notifying.clear()
             if self.counters.received != received or self._arrivals or self.medium.backlog().any():
                 received, last = self.counters.received, now
             if now - last >= quiet_ns:
@@ -167,7 +120,7 @@ class NicEngine:
         self._send_probes(now)
         self._fill(now)
         self.counters.refused += self._outbox.flush()
-        self.recorder.tick(now, self)
+        self.recorder.tick(now)
 
     def _wake_ns(self, now: int, end: int) -> int:
         next_event = self.plan.schedule.next_event_ns()
@@ -177,7 +130,7 @@ class NicEngine:
                 wake = int(probe.next_ns)
         if self._arrivals or self._waiting or any(nic.busy for nic in self.plan.nics.values()):
             wake = min(wake, now + self.plan.parameters.tick_ns)
-        return min(wake, now + 16 * self.plan.parameters.tick_ns)
+        return min(wake, now + _IDLE_TICKS * self.plan.parameters.tick_ns)
 
     def _take(self, now: int) -> None:
         """Records of the medium become arrivals at the time that the path's delay gives them."""
@@ -233,8 +186,7 @@ class NicEngine:
         done, notify = connection.on_data(psn, opcode, ce, due)
         self._answering[connection.number] = connection
         if notify:
-            self.counters.cnps += 1
-            self._control(connection, connection.templates.cnp, Opcode.CNP, 0)
+            self._notifying.append(connection)
         if done is not None:
             self._finish(done, due)
 
@@ -295,6 +247,13 @@ class NicEngine:
                 self.plan.nics[connection.ends.src_port].activate(connection)
 
     def _answer(self) -> None:
+        """CNPs, ACKs and NAKs for what was delivered."""
+        for connection in self._notifying:
+            template = connection.templates.cnp
+            self._outbox.add(connection.ends.dst_port, template, Opcode.CNP, 0, 0)
+        self.counters.cnps += len(self._notifying)
+        self.counters.control_sent += len(self._notifying)
+        self._notifying.clear()
         for connection in self._answering.values():
             answer = connection.receiver.pop_answer()
             if answer is not None:
@@ -302,10 +261,6 @@ class NicEngine:
                 self._outbox.add_ack(connection, *answer)
                 self.counters.control_sent += 1
         self._answering.clear()
-
-    def _control(self, connection: Connection, template: int, opcode: Opcode, psn: int) -> None:
-        self._outbox.add(connection.ends.dst_port, template, opcode, psn, 0)
-        self.counters.control_sent += 1
 
     def _send_probes(self, now: int) -> None:
         for stream in self.plan.probes:
@@ -324,11 +279,4 @@ class NicEngine:
             for grant in nic.fill(now, horizon):
                 self._outbox.add_burst(grant)
                 self.counters.data_sent += grant.burst.count
-
-
-_COLUMNS = ("time_ns", "dest_qp", "psn", "aeth", "length", "opcode", "tos")
-
-
-def lateness_ns(nics: Iterable[NicQueue]) -> list[int]:
-    """All lateness samples of all NICs, ns."""
-    return [sample for nic in nics for sample in nic.lateness_ns]
+                self.counters.retransmitted += grant.burst.again

@@ -88,36 +88,33 @@ class NicQueue:
             else:
                 connection.queued = False
                 self._active.popleft()
-        self._backlogged = self.free_ns >= horizon_ns and self._has_more()
+        self._backlogged = self.free_ns >= horizon_ns and self._has_more(now_ns)
         return grants
 
-    def _has_more(self) -> bool:
+    def _has_more(self, now_ns: int) -> bool:
         """Whether some connection could go on as soon as the queue is empty."""
-        for connection in self._active:
-            sender = connection.sender
-            if sender.allowed() > 0 and sender.next_tx_ns <= self.free_ns:
-                return True
-        return False
+        return any(
+            connection.sender.allowed() > 0 and connection.sender.due_ns(now_ns) <= self.free_ns
+            for connection in self._active
+        )
 
     def _eligible(self, connection: Connection, now_ns: int, horizon_ns: int) -> int:
+        """How many packets may go now: by window, room in the queue, turn, and rate."""
+        sender = connection.sender
         room = math.ceil((horizon_ns - self.free_ns) / connection.line_gap_ns)
-        count = min(connection.sender.allowed(), room, _TURN_PACKETS)
-        if count <= 0 or not connection.sender.rate_limited:
+        count = min(sender.allowed(), room, _TURN_PACKETS)
+        rate_bps = sender.rate_bps(now_ns)
+        if count <= 0 or rate_bps is None:
             return count
-        start = max(connection.sender.next_tx_ns, now_ns)
-        if start >= horizon_ns:
-            return 0
-        rate_bps = connection.sender.rate_bps(now_ns) or self.rate_bps
-        gap_ns = connection.wire_bits * 1e9 / rate_bps
-        return min(count, int((horizon_ns - start) / gap_ns) + 1)
+        ahead_ns = horizon_ns - max(sender.due_ns(now_ns), now_ns)
+        gap_ns = connection.wire_bytes * 8e9 / rate_bps
+        return min(count, math.ceil(ahead_ns / gap_ns)) if ahead_ns > 0 else 0
 
     def _grant(self, connection: Connection, count: int, now_ns: int) -> Grant:
-        sender = connection.sender
-        if sender.rate_limited:
-            rate_bps = sender.rate_bps(now_ns) or self.rate_bps
-            start = max(sender.next_tx_ns, now_ns)
-            sender.next_tx_ns = int(start + count * connection.wire_bits * 1e9 / rate_bps)
-            sender.on_sent(now_ns, count * connection.wire_bits // 8)
-        self.free_ns += count * connection.line_gap_ns
-        self.busy_ns += count * connection.line_gap_ns
-        return Grant(connection, sender.take(count, now_ns))
+        burst = connection.sender.take(count, now_ns)
+        line_bytes = connection.line_bytes(burst)
+        connection.sender.on_sent(now_ns, line_bytes)
+        line_ns = line_bytes * 8e9 / self.rate_bps
+        self.free_ns += line_ns
+        self.busy_ns += line_ns
+        return Grant(connection, burst)

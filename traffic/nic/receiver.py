@@ -1,8 +1,9 @@
 """The receiving half of a reliable connection: order, acknowledgements, notifications. PURE.
 
 In-order packets are acknowledged once per batch. A gap is answered by one NAK until the expected
-packet arrives (IBTA 9.7.5.2.8); what follows the gap is discarded. Duplicates are acknowledged
-again.
+packet arrives (IBTA 9.7.5.2.8); what follows the gap is discarded. So a lost NAK, or a packet that
+is lost again when it is sent again, costs a timeout, as it does with adapters that go back N.
+Duplicates are acknowledged again.
 """
 
 from __future__ import annotations
@@ -47,7 +48,6 @@ class Receiver:
         elif psn > self.expected:
             self.discarded += 1
             if self._nak_sent_for != self.expected:
-                self._nak_sent_for = self.expected
                 self._nak_due = True
         else:
             self.duplicates += 1
@@ -63,6 +63,7 @@ class Receiver:
         """
         if self._nak_due:
             self._nak_due = self._ack_due = False
+            self._nak_sent_for = self.expected
             return True, self.expected
         if self._ack_due:
             self._ack_due = False

@@ -41,11 +41,24 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """Consecutive packets of one message to send now."""
+    """Consecutive packets of one message to send now.
+
+    Attributes:
+        message: whose packets.
+        first: sequence number of the first one.
+        count: how many.
+        again: how many of them had been sent before.
+    """
 
     message: Message
     first: int
     count: int
+    again: int = 0
+
+    @property
+    def ends_message(self) -> bool:
+        """True when the message's last packet is among them."""
+        return self.first + self.count == self.message.end
 
 
 def unwrap(psn24: int, near: int) -> int:
@@ -65,8 +78,8 @@ class Sender:
     """
 
     __slots__ = (
-        "_control", "_deadline_ns", "_payload", "_pending", "_rto_ns", "_sent_end", "_window",
-        "end", "messages", "next", "next_tx_ns", "oldest",
+        "_control", "_deadline_ns", "_paced_bytes", "_paced_from_ns", "_payload", "_pending",
+        "_rto_ns", "_sent_end", "_window", "end", "messages", "next", "oldest",
     )  # fmt: skip
 
     def __init__(
@@ -76,22 +89,13 @@ class Sender:
         rto_ns: int,
         control: Dcqcn | None,
     ) -> None:
-        self._payload, self._window, self._rto_ns = (
-            payload_bytes,
-            window_packets,
-            rto_ns,
-        )
+        self._payload, self._window, self._rto_ns = payload_bytes, window_packets, rto_ns
         self._control = control
         self.messages: deque[Message] = deque()
         self._pending: deque[Message] = deque()
         self.oldest = self.next = self.end = self._sent_end = 0
-        self.next_tx_ns = 0
+        self._paced_from_ns, self._paced_bytes = 0.0, 0
         self._deadline_ns: int | None = None
-
-    @property
-    def rate_limited(self) -> bool:
-        """True when packets of this connection are spaced by a rate control."""
-        return self._control is not None
 
     @property
     def in_flight(self) -> int:
@@ -123,22 +127,34 @@ class Sender:
         self.next = first + count
         if message.first_tx_ns < 0:
             message.first_tx_ns = now_ns
-        if first < self._sent_end:
-            message.retransmitted += min(self._sent_end, self.next) - first
+        again = max(0, min(self._sent_end, self.next) - first)
+        message.retransmitted += again
         self._sent_end = max(self._sent_end, self.next)
         if self.next == message.end:
             self._pending.popleft()
         if self._deadline_ns is None:
             self._deadline_ns = now_ns + self._rto_ns
-        return Burst(message, first, count)
+        return Burst(message, first, count, again)
 
     def rate_bps(self, now_ns: int) -> int | None:
         """The rate that spaces this connection's packets; None = line rate."""
         return None if self._control is None else self._control.rate_bps(now_ns)
 
+    def due_ns(self, now_ns: int) -> float:
+        """When the rate control lets the next packet go; never later than now at line rate.
+
+        The rate of now counts, also for packets sent at another one: a long wait ends sooner when
+        the rate recovers meanwhile.
+        """
+        if self._control is None:
+            return 0.0
+        return self._paced_from_ns + self._paced_bytes * 8e9 / self._control.rate_bps(now_ns)
+
     def on_sent(self, now_ns: int, nbytes: int) -> None:
-        """Tells the rate control what left."""
+        """So many bytes of line time left now, or will leave when they are due."""
         if self._control is not None:
+            self._paced_from_ns = max(self.due_ns(now_ns), now_ns)
+            self._paced_bytes = nbytes
             self._control.on_sent(now_ns, nbytes)
 
     def on_ack(self, psn24: int, now_ns: int) -> None:
@@ -162,12 +178,11 @@ class Sender:
         if self._deadline_ns is None or now_ns < self._deadline_ns:
             return False
         self._go_back()
-        self._deadline_ns = now_ns + self._rto_ns
         return True
 
     @property
     def deadline_ns(self) -> int | None:
-        """When the timeout fires unless something is acknowledged before."""
+        """When the timeout fires unless something is acknowledged; None with nothing in flight."""
         return self._deadline_ns
 
     def _progress(self, acknowledged: int, now_ns: int) -> None:
@@ -178,7 +193,7 @@ class Sender:
             self._skip_to(acknowledged)
         while self.messages and self.messages[0].end <= acknowledged:
             self.messages.popleft()
-        self._deadline_ns = now_ns + self._rto_ns if self._sent_end > acknowledged else None
+        self._deadline_ns = now_ns + self._rto_ns if self.in_flight else None
 
     def _skip_to(self, psn: int) -> None:
         self.next = psn
@@ -186,5 +201,7 @@ class Sender:
             self._pending.popleft()
 
     def _go_back(self) -> None:
+        """Nothing counts as in flight any more; the timer starts with the next packet sent."""
         self.next = self.oldest
         self._pending = deque(self.messages)
+        self._deadline_ns = None

@@ -1,0 +1,71 @@
+"""Puts packets of one path back into the order in which its links carried them. PURE.
+
+A link cannot reorder, but a kernel with several processors now and then hands over two packets of
+one path in the wrong order. Both have arrived long before the receiving NIC may see them (it holds
+them for the path's delay), so it can tell this from a loss: a packet that is missing while its
+successor is due has arrived as well and is due within moments.
+"""
+
+from __future__ import annotations
+
+from traffic.wire import PSN_MASK
+
+Packet = tuple[int, int, bool]
+"""(24-bit sequence number, opcode, whether it is marked CE)"""
+
+
+class Reorderer:
+    """The packets of one connection between their arrival and their delivery.
+
+    Args:
+        window_ns: how much later than its successor a packet may become due and still count as
+            overtaken rather than as sent again.
+
+    Attributes:
+        overtaken: packets that had been overtaken and were put back in order.
+    """
+
+    __slots__ = ("_held", "_pending", "_window_ns", "overtaken")
+
+    def __init__(self, window_ns: int) -> None:
+        self._window_ns = window_ns
+        self._pending: dict[int, int] = {}
+        self._held: dict[int, Packet] = {}
+        self.overtaken = 0
+
+    def arrived(self, psn24: int, due_ns: int) -> None:
+        """A packet is here and will be due at this time."""
+        self._pending[psn24] = due_ns
+
+    def due(self, packet: Packet, due_ns: int, expected24: int) -> list[Packet]:
+        """The packets to deliver now that one is due, in order; none while it has to wait.
+
+        Args:
+            packet: the packet.
+            due_ns: its time.
+            expected24: the sequence number that the receiver expects next.
+        """
+        psn = packet[0]
+        self._pending.pop(psn, None)
+        if psn != expected24 and self._comes_soon(expected24, due_ns):
+            self._held[psn] = packet
+            return []
+        released = [packet]
+        if self._held:
+            self.overtaken += 1
+            released += self._follow((psn + 1) & PSN_MASK, due_ns)
+        return released
+
+    def _comes_soon(self, psn24: int, now_ns: int) -> bool:
+        due_ns = self._pending.get(psn24)
+        return due_ns is not None and due_ns - now_ns <= self._window_ns
+
+    def _follow(self, psn24: int, now_ns: int) -> list[Packet]:
+        """Held packets that can go now."""
+        released = []
+        while psn24 in self._held:
+            released.append(self._held.pop(psn24))
+            psn24 = (psn24 + 1) & PSN_MASK
+        if self._held and not self._comes_soon(psn24, now_ns):
+            released += [self._held.pop(psn) for psn in sorted(self._held)]
+        return released

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Any
 
 from emulator import conservation, naming, sysctls
 from emulator.dataplane import agent, building, compiling
+from emulator.dataplane.medium import open_sender
 from emulator.dataplane.plane import DataPlane
 from emulator.kernel import links, netlink, netns, offloads
 from emulator.kernel.forking import Forked
@@ -87,6 +89,7 @@ class LiveFabric:
         self.sysctls_before: dict[str, str] = {}
         self._with_controller = with_controller
         self._fds: dict[str, int] = {}
+        self._senders: dict[int, socket.socket] = {}
         self._net: Any = None
         self._controller: Any = None
         self._agent: Forked | None = None
@@ -122,6 +125,16 @@ class LiveFabric:
     def state_file(self) -> Path:
         """What the controller says about itself."""
         return self.folder / "controller-state.json"
+
+    def senders(self) -> dict[int, socket.socket]:
+        """A sending packet socket of each host port, by port index; closed with the fabric."""
+        if not self._senders:
+            self._senders = {
+                port.index: open_sender(self.netns_fd(port.node), port.name)
+                for port in self.fabric.ports
+                if not self.fabric.by_name[port.node].is_switch
+            }
+        return self._senders
 
     @property
     def by_class(self) -> list[dict[str, int]]:
@@ -298,6 +311,9 @@ class LiveFabric:
             self._agent.kill()
         if getattr(self, "ovs", None) is not None:
             self.ovs.stop()
+        for sender in self._senders.values():
+            sender.close()
+        self._senders = {}
         for fd in self._fds.values():
             os.close(fd)
         self._fds = {}

@@ -113,7 +113,9 @@ class OpenVSwitch:
                    f"--log-file={self.folder / name}.log", "-vconsole:off", "--no-chdir",
                    f"--unixctl={self.folder / name}.ctl"]  # fmt: skip
         log = self.folder / f"{name}.out"
-        self.processes.append(spawn(command, netns_fd=self._netns_fd, log=log, env=self.env))
+        process = spawn(command, netns_fd=self._netns_fd, log=log, env=self.env)
+        self.processes.append(process)
+        self._started(process.pid)
 
     def _database_answers(self) -> bool:
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 FOLDER = Path("/run/netns")
 _CLONE_NEWNET = 0x40000000
-_MS_BIND, _MNT_DETACH = 0x1000, 2
+_MS_BIND, _MS_REC, _MS_SHARED, _MNT_DETACH = 0x1000, 0x4000, 0x100000, 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -53,13 +53,23 @@ def _in_own_thread(work: Callable[[], None]) -> None:
         raise failures[0]
 
 
+def _share_folder() -> None:
+    """Makes /run/netns a shared mount, as `ip netns` does, so that both see the same names."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = os.fsencode(FOLDER)
+    if _libc.mount(b"", path, b"none", _MS_SHARED | _MS_REC, None) == 0:
+        return
+    _check(_libc.mount(path, path, b"none", _MS_BIND | _MS_REC, None), f"bind {FOLDER}")
+    _check(_libc.mount(b"", path, b"none", _MS_SHARED | _MS_REC, None), f"share {FOLDER}")
+
+
 def create(names: Sequence[str], prepare: Callable[[str], None]) -> None:
     """Creates namespaces; `prepare` is called inside each one.
 
     Raises:
         OSError: a name is taken (EEXIST) or the kernel refused; those made before stay.
     """
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    _share_folder()
 
     def work() -> None:
         for name in names:

@@ -14,7 +14,7 @@ from controller.core.routing import Routing
 from controller.policies.registry import build_policy
 from emulator.assembly import Assembler, Pace, Route
 from emulator.clock.live import LiveClock
-from emulator.dataplane.medium import KernelMedium, open_sender
+from emulator.dataplane.medium import KernelMedium
 from emulator.fabric import LiveFabric
 from emulator.kernel.forking import Stop
 from emulator.plan import Plan
@@ -93,12 +93,7 @@ def prepare(
 ) -> Traffic:
     """Teaches the switches, measures the idle fabric, and makes the engine's plan."""
     dilation = plan.scaling.dilation.value
-    fabric = live.fabric
-    senders = {
-        port.index: open_sender(live.netns_fd(port.node), port.name)
-        for port in fabric.ports
-        if not fabric.by_name[port.node].is_switch
-    }
+    senders = live.senders()
     wall = LiveClock(1.0)
     raw = KernelMedium(live.plane, senders, wall)
     route = route_of(experiment)

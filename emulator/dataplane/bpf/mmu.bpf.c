@@ -29,6 +29,8 @@
 #define FLAG_SWITCH 1
 #define SETTLED 4
 #define ALPHA_SHIFT 8
+/* TC_ACT_SHOT would reach the sender as an error, and Open vSwitch then gives up the whole batch. */
+#define DROP_SILENTLY TC_ACT_STOLEN
 #define ECN_MASK 3
 #define ECN_CE 3
 
@@ -196,7 +198,7 @@ int mmu_egress(struct __sk_buff *skb)
 		if (!admits(sw, cls, queue, length)) {
 			__sync_fetch_and_add(&counts->drop_packets, 1);
 			__sync_fetch_and_add(&counts->drop_bytes, length);
-			return TC_ACT_SHOT;
+			return DROP_SILENTLY;
 		}
 		__sync_fetch_and_add(&sw->in_bytes, length);
 		if (sw->in_bytes - sw->out_bytes > sw->peak_bytes)

@@ -1,0 +1,66 @@
+"""Runs experiments on the machine for tests: a document in, the run folder and its summary out."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emulator.doctor import datapath
+from emulator.results.reader import RunReader
+from emulator.run import session
+from emulator.run.progress import Progress
+from emulator.run.supervising import Interrupt
+from emulator.spec.load import assemble
+from emulator.spec.yamlfile import Document
+
+CAPACITY_PPS = 20_000.0
+"""What tests assume of a machine; their loads stay below half of it by their own dilation."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A finished run.
+
+    Attributes:
+        summary: summary.json.
+        reader: of the run folder.
+        log: the progress lines.
+    """
+
+    summary: dict[str, Any]
+    reader: RunReader
+    log: str
+
+    def goodputs_gbps(self) -> dict[str, float]:
+        """Payload rate of every finished flow, by tag or id."""
+        table = self.reader.table("flows")
+        rates = {}
+        for row in table.rows():
+            span_ns = int(row["done_ns"]) - int(row["ready_ns"])
+            rates[row["id"]] = int(row["bytes"]) * 8 / span_ns
+        return rates
+
+
+def run(document: dict[str, Any], results: Path, **overrides: Any) -> Ran:
+    """Runs a document (an experiment file's content) to its end."""
+    experiment = assemble(Document(dict(document, **overrides), {}, "test"), results / "test.yaml")
+    stream = io.StringIO()
+    request = session.Request(experiment, CAPACITY_PPS, results, datapath=datapath())
+    outcome = session.run(request, Progress(stream), Interrupt())
+    return Ran(dict(outcome.summary), RunReader.open(outcome.folder), stream.getvalue())
+
+
+def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, **more: Any) -> dict[str, Any]:
+    """A ``fabric:`` section with 100 Gbit/s links of 1 us."""
+    link = {"rate": "100 Gbit/s", "delay": "1 us"}
+    return {"kind": "leaf-spine", "leaves": leaves, "spines": spines,
+            "hosts_per_leaf": hosts_per_leaf, "host_link": link, "fabric_link": link,
+            **more}  # fmt: skip
+
+
+def pairs(*ends: tuple[str, str], size: str, name: str = "flows", **more: Any) -> dict[str, Any]:
+    """A background workload of one flow for each pair."""
+    return {"kind": "background", "name": name, "pattern": "pairs",
+            "pairs": [list(pair) for pair in ends], "bytes": size, "class": 3, **more}  # fmt: skip

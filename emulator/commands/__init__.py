@@ -12,7 +12,18 @@ from __future__ import annotations
 import argparse
 from typing import Any, Protocol
 
-from emulator.commands import clean, compare, doctor, list_runs, plan, report, run, topo, validate
+from emulator.commands import (
+    clean,
+    compare,
+    demo,
+    doctor,
+    list_runs,
+    plan,
+    report,
+    run,
+    topo,
+    validate,
+)
 
 
 class Command(Protocol):
@@ -34,5 +45,6 @@ COMMANDS: tuple[Command, ...] = (
     report,
     compare,
     list_runs,
+    demo,
     clean,
 )

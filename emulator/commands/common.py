@@ -18,6 +18,11 @@ def add_experiment_arguments(parser: argparse.ArgumentParser, many: bool = False
         "file", metavar="FILE", type=Path, nargs="+" if many else None, help="experiment file, YAML"
     )
     parser.add_argument("--profile", metavar="NAME", help="use this profile")
+    add_override_arguments(parser)
+
+
+def add_override_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--seed`` and ``--set``."""
     parser.add_argument("--seed", metavar="N", help="use this seed")
     parser.add_argument(
         FLAG,
@@ -31,8 +36,8 @@ def add_experiment_arguments(parser: argparse.ArgumentParser, many: bool = False
 
 def overrides(arguments: argparse.Namespace) -> Mapping[str, str]:
     """Key path -> text of everything that the command line changes; the last one counts."""
-    given = {"profile": arguments.profile, "seed": arguments.seed}
-    changes = {key: value for key, value in given.items() if value is not None}
+    given = ((key, getattr(arguments, key, None)) for key in ("profile", "seed", "budget"))
+    changes = {key: value for key, value in given if value is not None}
     return changes | parse_settings(arguments.settings)
 
 

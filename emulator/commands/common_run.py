@@ -1,0 +1,37 @@
+"""What commands that run experiments share."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emulator.run.launch import Launcher
+
+EXIT_INVALID = 1
+EXIT_INTERRUPTED = 130
+BUDGET = "budget"
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of all commands that run something."""
+    parser.add_argument("--budget", metavar="TIME", help="wall time that shrink: auto aims for")
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    add_alongside_argument(parser)
+
+
+def add_alongside_argument(parser: argparse.ArgumentParser) -> None:
+    """``--alongside``."""
+    parser.add_argument(
+        "--alongside",
+        action="store_true",
+        help="start although another run is under way, at the risk of an INVALID verdict",
+    )
+
+
+def launched(arguments: argparse.Namespace) -> AbstractContextManager[Launcher]:
+    """The launcher that the arguments of a command ask for."""
+    from emulator.run.launch import launcher  # noqa: PLC0415 - keeps the help text quick
+
+    return launcher(arguments.results, arguments.quiet, arguments.alongside)

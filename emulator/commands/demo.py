@@ -1,0 +1,31 @@
+"""``fabriclab demo``: training beside inference, with and without congestion control."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from emulator.commands.common_results import add_results_argument
+from emulator.commands.common_run import add_alongside_argument
+
+EXAMPLE = "training-beside-inference.yaml"
+PROFILES = "ethernet,roce-ecn"
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-parser."""
+    parser = commands.add_parser("demo", help="run the demonstration (needs root)")
+    add_results_argument(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    add_alongside_argument(parser)
+    parser.set_defaults(
+        run=run, profiles=PROFILES, changes=(), settings=(), seed=None, budget=None, out=None
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the example under two profiles and compare them."""
+    from emulator.commands.compare import run_file  # noqa: PLC0415 - keeps the help text quick
+    from emulator.examples import example  # noqa: PLC0415
+
+    return run_file(arguments, example(EXAMPLE))

@@ -87,7 +87,7 @@ def _run(medium: KernelMedium, clock: LiveClock, ways: Sequence[Way], spacing_ns
         address = replace(way.address, dest_qp=PROBE_QP_BASE + number)
         stream = ProbeStream(
             number, 0, "", "", way.src_port, address, _NO_HOLD, spacing_ns * len(ways),
-            start + number * spacing_ns, _SMALL_BYTES, last_psn=rounds,
+            start + number * spacing_ns, _SMALL_BYTES, total=rounds,
         )  # fmt: skip
         stream.template = frames.add_datagram(address, _SMALL_BYTES)
         streams.append(stream)

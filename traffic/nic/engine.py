@@ -249,8 +249,7 @@ class NicEngine:
     def _answer(self) -> None:
         """CNPs, ACKs and NAKs for what was delivered."""
         for connection in self._notifying:
-            template = connection.templates.cnp
-            self._outbox.add(connection.ends.dst_port, template, Opcode.CNP, 0, 0)
+            self._outbox.add_cnp(connection)
         self.counters.cnps += len(self._notifying)
         self.counters.control_sent += len(self._notifying)
         self._notifying.clear()

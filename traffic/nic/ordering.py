@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from traffic.wire import PSN_MASK
 
+_HALF = (PSN_MASK + 1) // 2
+
 Packet = tuple[int, int, bool]
 """(24-bit sequence number, opcode, whether it is marked CE)"""
 
@@ -34,8 +36,8 @@ class Reorderer:
         self.overtaken = 0
 
     def arrived(self, psn24: int, due_ns: int) -> None:
-        """A packet is here and will be due at this time."""
-        self._pending[psn24] = due_ns
+        """A packet is here and will be due at this time; of two alike, the first one counts."""
+        self._pending.setdefault(psn24, due_ns)
 
     def due(self, packet: Packet, due_ns: int, expected24: int) -> list[Packet]:
         """The packets to deliver now that one is due, in order; none while it has to wait.
@@ -47,14 +49,14 @@ class Reorderer:
         """
         psn = packet[0]
         self._pending.pop(psn, None)
-        if psn != expected24 and self._comes_soon(expected24, due_ns):
+        ahead = (psn - expected24) & PSN_MASK
+        if 0 < ahead < _HALF and self._comes_soon(expected24, due_ns):
             self._held[psn] = packet
             return []
-        released = [packet]
-        if self._held:
-            self.overtaken += 1
-            released += self._follow((psn + 1) & PSN_MASK, due_ns)
-        return released
+        if ahead or not self._held:
+            return [packet]
+        self.overtaken += 1
+        return [packet, *self._follow((psn + 1) & PSN_MASK, due_ns)]
 
     def _comes_soon(self, psn24: int, now_ns: int) -> bool:
         due_ns = self._pending.get(psn24)
@@ -67,5 +69,6 @@ class Reorderer:
             released.append(self._held.pop(psn24))
             psn24 = (psn24 + 1) & PSN_MASK
         if self._held and not self._comes_soon(psn24, now_ns):
-            released += [self._held.pop(psn) for psn in sorted(self._held)]
+            released += sorted(self._held.values(), key=lambda held: (held[0] - psn24) & PSN_MASK)
+            self._held.clear()
         return released

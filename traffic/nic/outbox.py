@@ -31,6 +31,10 @@ class Outbox:
         completed = connection.receiver.completed
         self._acks.append((connection.ends.dst_port, template, psn, syndrome, completed))
 
+    def add_cnp(self, connection: Connection) -> None:
+        """A congestion notification of a connection's receiving end."""
+        self.add(connection.ends.dst_port, connection.templates.cnp, Opcode.CNP, 0, 0)
+
     def add_burst(self, grant: Grant) -> None:
         """Consecutive data packets of one message."""
         connection, burst = grant.connection, grant.burst

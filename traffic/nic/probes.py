@@ -27,7 +27,7 @@ class ProbeStream:
         payload_bytes: size.
         poisson: exponential instead of constant intervals (for queueing checks).
         rng: random source of the intervals.
-        last_psn: stop after this many probes; None = go on to the end of the run.
+        total: how many probes it sends; None = as many as the run has time for.
     """
 
     number: int
@@ -42,7 +42,7 @@ class ProbeStream:
     payload_bytes: int
     poisson: bool = False
     rng: random.Random = field(default_factory=lambda: random.Random(0))
-    last_psn: int | None = None
+    total: int | None = None
     template: int = -1
     sent: int = 0
     arrived: int = 0
@@ -61,7 +61,7 @@ class ProbeStream:
         psn = self.sent
         self.sent += 1
         self.outstanding[psn & PSN_MASK] = now_ns
-        if self.last_psn is not None and self.sent >= self.last_psn:
+        if self.total is not None and self.sent >= self.total:
             self.next_ns = math.inf
         elif self.poisson:
             self.next_ns += self.rng.expovariate(1 / self.interval_ns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator import DISTRIBUTION
+from emulator.programs import find_program
 from topologies.errors import MachineError
 
 if TYPE_CHECKING:
     from emulator.kernel.bpf import BpfObject
 
 OK, MISSING, REMARK = "ok", "missing", "remark"
-_SYSTEM_PATH = os.pathsep + os.pathsep.join(("/usr/sbin", "/usr/local/sbin", "/sbin"))
 _SOME_PROGRAM = "mmu_egress"
 _PACKAGES = {
     "ovs-vswitchd": "openvswitch-switch",
@@ -42,11 +41,6 @@ class Finding:
     what: str
     state: str
     detail: str
-
-
-def find_program(name: str) -> str | None:
-    """Path of a program, looked for where the system's own are as well."""
-    return shutil.which(name, path=os.environ.get("PATH", "") + _SYSTEM_PATH)
 
 
 def _root() -> Finding:

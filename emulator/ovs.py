@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.kernel.process import spawn, stop
+from emulator.programs import find_program
 from emulator.waiting import wait_for
 from topologies.errors import MachineError
 
@@ -53,7 +53,7 @@ class Bridge:
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+    found = find_program(name)
     if not found:
         raise MachineError(
             f"Open vSwitch's {name} is missing; install it (apt install openvswitch-switch)"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from emulator import calibration, leftovers
 from emulator.caching import cache_folder
-from emulator.doctor import OK, REMARK, Finding, find_program
+from emulator.doctor import OK, REMARK, Finding
+from emulator.programs import find_program
 from emulator.run.machine import processor
 from emulator.scale import CAPACITY_SHARE
 from topologies.errors import MachineError

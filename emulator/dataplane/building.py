@@ -12,7 +12,7 @@ from emulator.dataplane.plane import Programs
 from emulator.kernel import links, netlink, queues
 from topologies.addressing import host_ip, host_mac
 from topologies.model import Fabric, Port
-from topologies.settings import CLASSES, ClassRule
+from topologies.settings import ClassRule
 
 INDEX_BASE = 1000
 ETHERNET_BYTES = 14

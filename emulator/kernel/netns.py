@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -81,12 +82,18 @@ def create(names: Sequence[str], prepare: Callable[[str], None]) -> None:
 
 
 def remove(name: str) -> bool:
-    """Removes a namespace; False when there was none."""
+    """Removes a namespace; False when there was none, or when something else still holds its name."""
     path = FOLDER / name
     if not path.exists():
         return False
-    _libc.umount2(os.fsencode(path), _MNT_DETACH)
-    path.unlink(missing_ok=True)
+    while _libc.umount2(os.fsencode(path), _MNT_DETACH) == 0:
+        continue
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
     return True
 
 

@@ -6,12 +6,11 @@ the queues. Source: linux/ethtool.h.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import socket
 import struct
 from collections.abc import Iterable
-
-import ctypes
 
 _SIOCETHTOOL = 0x8946
 _STXCSUM, _SSG, _STSO, _SGSO, _SGRO = 0x17, 0x19, 0x1F, 0x24, 0x2C

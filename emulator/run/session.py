@@ -22,6 +22,7 @@ from emulator.results.store import RunFolder
 from emulator.results.summary import SummaryParts, assemble
 from emulator.run import evidence as collect
 from emulator.run import traffic
+from emulator.run.capture import capturing
 from emulator.run.manifest import manifest_of
 from emulator.run.progress import Progress
 from emulator.run.sampling import Sampler
@@ -136,7 +137,8 @@ class _Run:
                 prepared = traffic.prepare(
                     live, self.experiment, self.plan, self.tasks, self.progress.note
                 )
-                watched, outcome = self._send(live, prepared, folder)
+                with capturing(live, self.experiment.pcap, folder.path):
+                    watched, outcome = self._send(live, prepared, folder)
             finally:
                 normal_priority()
             _keep_logs(live, folder)

@@ -45,7 +45,7 @@ def test_tcp_fills_the_link(live: LiveFabric) -> None:
     server = live.net["h3"].popen(["iperf3", "-s", "-1"])
     wait_for(lambda: "LISTEN" in live.net["h3"].cmd("ss -tln sport = :5201"), 5, "iperf3")
     done = live.net["h1"].cmd("iperf3 -J -t 3 -O 1 -c 10.1.2.1")
-    server.wait(10)
+    server.communicate(timeout=10)
     report = json.loads(done)
     achieved = report["end"]["sum_received"]["bits_per_second"]
     assert 0.9 * RATE_BPS < achieved <= RATE_BPS

@@ -111,8 +111,9 @@ def frames_with_wrong_icrc(capture: Path) -> int:
     from scapy.utils import RawPcapReader  # noqa: PLC0415 - Scapy is slow to import
 
     wrong = 0
-    for data, _ in RawPcapReader(str(capture)):
-        is_roce = data[12:14] == b"\x08\x00" and data[23] == 17 and data[36:38] == b"\x12\xb7"
-        if is_roce:
-            wrong += icrc_of(data[:-4]) != int.from_bytes(data[-4:], "little")
+    with RawPcapReader(str(capture)) as frames:
+        for data, _ in frames:
+            is_roce = data[12:14] == b"\x08\x00" and data[23] == 17 and data[36:38] == b"\x12\xb7"
+            if is_roce:
+                wrong += icrc_of(data[:-4]) != int.from_bytes(data[-4:], "little")
     return wrong

@@ -42,12 +42,12 @@ def test_the_higher_class_loses_nothing_and_gets_all_it_offers(tmp_path: Path) -
     """Class 5 at half load beside a bulk of class 3 that overloads the port and drops."""
     offered = {"kind": "background", "name": "urgent", "pattern": "pairs", "load": 0.5,
                "sizes": "64 KB", "class": 5, "duration": "1500 us", "pairs": [["h1", "h4"]]}  # fmt: skip
-    bulk = pairs(("h2", "h4"), ("h3", "h4"), size="12 MB", name="bulk")
+    bulk = pairs(("h2", "h4"), ("h3", "h4"), size="8 MB", name="bulk")
     ran = run(
-        {"name": "strict", "fabric": leaf_spine(2, 2, 3, buffer="2 MB"), "workloads": [offered, bulk],
+        {"name": "strict", "fabric": leaf_spine(2, 2, 3, buffer="600 KB"), "workloads": [offered, bulk],
          "scheduler": [{"classes": [5, 6, 7], "priority": 0},
                        {"classes": [0, 1, 2, 3, 4], "priority": 1}],
-         "dilation": SLOWED, "shrink": 1},
+         "dilation": SLOWED, "shrink": 1, **WINDOWED},
         tmp_path,
     )  # fmt: skip
     assert ran.summary["verdict"] == "VALID", ran.summary["reasons"]

@@ -160,6 +160,12 @@ static __always_inline int wins_mark(struct port_config *port, struct class_conf
 	return lottery(port->seed, number) < chance;
 }
 
+/* ECT(0) or ECT(1): the sender reacts to marks, and no switch before has marked it. */
+static __always_inline int is_markable(struct iphdr *ip)
+{
+	return (ip->tos & ECN_MASK) && (ip->tos & ECN_MASK) != ECN_CE;
+}
+
 static __always_inline int admits(struct switch_state *sw, struct class_config *cls,
 				  __u64 queue, __u64 length)
 {
@@ -204,9 +210,8 @@ int mmu_egress(struct __sk_buff *skb)
 		if (sw->in_bytes - sw->out_bytes > sw->peak_bytes)
 			sw->peak_bytes = sw->in_bytes - sw->out_bytes;
 	}
-	if (ip && (ip->tos & ECN_MASK) && wins_mark(config, cls, queue, counts->in_packets)) {
-		if ((ip->tos & ECN_MASK) != ECN_CE)
-			bpf_skb_ecn_set_ce(skb);
+	if (ip && is_markable(ip) && wins_mark(config, cls, queue, counts->in_packets)) {
+		bpf_skb_ecn_set_ce(skb);
 		__sync_fetch_and_add(&counts->mark_packets, 1);
 	}
 	__sync_fetch_and_add(&counts->in_packets, 1);

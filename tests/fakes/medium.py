@@ -279,6 +279,11 @@ class FakeMedium:
             self._enter(float(self._clock.now_ns()), frame)
         return taken
 
+    def inject(self, dest_qp: int, psn: int = 0, opcode: int = wire.Opcode.SEND_ONLY) -> None:
+        """A frame that nobody sent arrives now."""
+        row = self._clock.now_ns(), psn, dest_qp, 0, wire.MIN_FRAME_BYTES, opcode, 0, 0
+        self._rows.append(row)
+
     def _parse(self, port: int, row: npt.NDArray[np.uint8], header_bytes: np.intp,
                body_bytes: np.intp, icrc: npt.NDArray[np.uint8]) -> Frame:  # fmt: skip
         head, tail = row.tobytes(), icrc.tobytes()
@@ -308,14 +313,17 @@ class FakeMedium:
     def _enter(self, time_ns: float, frame: Frame) -> None:
         queue = frame.way[0]
         if queue.admit(frame) and not queue.armed:
-            queue.armed = True
-            self._at(max(time_ns, queue.free_ns), queue, None)
+            self._serve(time_ns, queue)
 
     def _serve(self, time_ns: float, queue: FakeQueue) -> None:
-        frame = queue.serve(time_ns)
+        """Lets the next frame leave, if the line is free, and comes back when it is again."""
+        if time_ns >= queue.free_ns and not queue.is_empty:
+            self._leave(time_ns, queue, queue.serve(time_ns))
         if not queue.is_empty:
             queue.armed = True
             self._at(queue.free_ns, queue, None)
+
+    def _leave(self, time_ns: float, queue: FakeQueue, frame: Frame) -> None:
         frame.way.popleft()
         if queue is self._nics[frame.port] and self.lose(frame):
             self.lost.append(frame)

@@ -200,6 +200,10 @@ class Rig:
 
 
 def unloaded_ns(size_bytes: int) -> float:
-    """When the last byte of a message arrives that has the network for itself."""
+    """When the last byte of a message arrives that has the network for itself.
+
+    A short last packet follows its full predecessor at once, for which the switch's line is busy.
+    """
     full, tail = divmod(size_bytes - 1, PAYLOAD)
-    return full * PACKET_NS + PATH.hold_ns(wire.data_frame_bytes(tail + 1))
+    last = full * PACKET_NS + PATH.hold_ns(wire.data_frame_bytes(tail + 1))
+    return max(last, (full - 1) * PACKET_NS + PATH.hold_ns(FRAME)) if full else last

@@ -1,8 +1,8 @@
 """How many data packets per second this machine carries, measured once and kept.
 
 A small fabric is driven as hard as it goes: four hosts and four others send to each other through
-three switches each, on paths that do not meet, with everything on that a run has on. What arrives end to end is the capacity; runs stay below
-half of it (`emulator.scale.CAPACITY_SHARE`).
+three switches each, on paths that do not meet, with everything on that a run has on. What arrives
+end to end is the capacity; runs stay below half of it (`emulator.scale.CAPACITY_SHARE`).
 """
 
 from __future__ import annotations

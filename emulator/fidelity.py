@@ -29,6 +29,7 @@ STARVED_LIMIT = 0.01
 LATE_GAPS_LIMIT = 0.01
 LATE_FLOOR_US = 1000.0
 MIN_GAPS = 200
+MIN_BUSY_SHARE = 0.05
 _BITS = 8
 
 
@@ -100,7 +101,11 @@ class Verdict:
 
 def port_rates(fabric: Fabric, states: npt.NDArray[np.void],
                emulated_bps: Sequence[int]) -> list[PortRate]:  # fmt: skip
-    """Achieved rates of all ports that were busy for at least `MIN_GAPS` packets.
+    """Achieved rates of all ports that were busy.
+
+    A port is busy while packets wait behind the one that it sends: for `MIN_GAPS` packets at least,
+    and for `MIN_BUSY_SHARE` of all that it sent, since the few that pile up when the machine pauses
+    say nothing about the rate.
 
     Args:
         fabric: whose ports.
@@ -111,7 +116,8 @@ def port_rates(fabric: Fabric, states: npt.NDArray[np.void],
     for port in fabric.ports:
         state = states[port.index]
         gaps, busy_ns = int(state["busy_gaps"]), int(state["busy_ns"])
-        if gaps < MIN_GAPS or not busy_ns:
+        sent = int(state["classes"]["out_packets"].sum())
+        if gaps < max(MIN_GAPS, MIN_BUSY_SHARE * sent) or not busy_ns:
             continue
         wire_bytes = int(state["busy_wire_bytes"])
         target = emulated_bps[port.link]
@@ -157,8 +163,10 @@ def _consistency(evidence: Evidence) -> list[str]:
     reasons = []
     if evidence.strangers:
         reasons.append(f"{evidence.strangers} frames arrived for nobody")
-    for place in evidence.missing_marks:
-        reasons.append(f"{place} marked nothing although its queue was above Kmax")
+    reasons += [
+        f"{place} marked nothing although its queue was above Kmax"
+        for place in evidence.missing_marks
+    ]
     error = evidence.round_trip_error
     if error is not None and error > ROUND_TRIP_LIMIT:
         reasons.append(

@@ -147,16 +147,14 @@ def wrap(
         a, b = fabric.ports[2 * link.id], fabric.ports[2 * link.id + 1]
         net.addLink(
             net[link.a], net[link.b], a.number, b.number, intf=FabricIntf,
-            params1=_parameters(fabric, a, mac_of, prefix), params2=_parameters(fabric, b, mac_of, prefix),
+            params1=_parameters(fabric, a, prefix), params2=_parameters(fabric, b, prefix),
             addr1=mac_of(a), addr2=mac_of(b),
         )  # fmt: skip
     net.built = True
     return net
 
 
-def _parameters(
-    fabric: Fabric, port: Port, mac_of: Callable[[Port], str], prefix: int
-) -> dict[str, str]:
+def _parameters(fabric: Fabric, port: Port, prefix: int) -> dict[str, str]:
     if fabric.by_name[port.node].is_switch:
         return {}
     plane = fabric.link_of(port).plane

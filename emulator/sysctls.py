@@ -43,12 +43,17 @@ def write(name: str, value: str) -> None:
 
 @contextlib.contextmanager
 def raised(values: Mapping[str, str], journal: Journal) -> Iterator[dict[str, str]]:
-    """The settings hold these values during the block; yields the values before."""
-    before = {name: read(name) for name in values}
+    """The settings are at least these numbers during the block.
+
+    Yields:
+        The values before of those that had to be raised.
+    """
+    found = {name: read(name) for name in values}
+    before = {name: value for name, value in found.items() if int(value) < int(values[name])}
     journal.sysctls_changed(before)
     try:
-        for name, value in values.items():
-            write(name, value)
+        for name in before:
+            write(name, values[name])
         yield before
     finally:
         for name, value in before.items():

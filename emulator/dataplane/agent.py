@@ -24,6 +24,7 @@ from controller import rpc
 from emulator.dataplane import building
 from emulator.dataplane.plane import DataPlane
 from emulator.kernel import netlink, queues
+from emulator.spec.ports import MAX_ALPHA, MAX_THRESHOLD_BYTES, MIN_ALPHA
 from topologies.errors import SpecError
 from topologies.model import Port
 from topologies.reading import Reader, as_number
@@ -31,8 +32,10 @@ from topologies.settings import CLASSES, ClassRule, EcnRule
 
 PROTOCOL = 1
 _RECEIVE_BYTES = 1 << 16
-_MAX_BYTES = 1 << 40
-_LEAST_ALPHA = 1 / 256
+_MAX_BUFFER_BYTES = 1 << 40
+_LEAST_WALL_S = 0.001
+_LOOK_EVERY_S = 0.2
+_SEND_PATIENCE_S = 1.0
 
 
 @dataclass
@@ -124,9 +127,9 @@ class Methods:
 
     def _set_ecn(self, reader: Reader) -> object:
         port, tc = self._port(reader), _traffic_class(reader)
-        kmin = reader.integer("kmin_bytes", minimum=0, maximum=_MAX_BYTES)
-        kmax = reader.integer("kmax_bytes", minimum=0, maximum=_MAX_BYTES)
-        pmax = reader.number("pmax")
+        kmin = reader.integer("kmin_bytes", minimum=0, maximum=MAX_THRESHOLD_BYTES)
+        kmax = reader.integer("kmax_bytes", minimum=0, maximum=MAX_THRESHOLD_BYTES)
+        pmax = reader.number("pmax", minimum=0, maximum=1)
         if kmax:
             EcnRule(tc, kmin, kmax, pmax)  # checks
         self._plane.set_ecn(port.index, tc, kmin, kmax, pmax)
@@ -138,6 +141,8 @@ class Methods:
         for entry in reader.readers("classes", minimum=1):
             with entry:
                 tc = _traffic_class(entry)
+                if tc in rules:
+                    raise SpecError(entry.at("tc"), tc, "is given twice")
                 rules[tc] = ClassRule(tc, entry.integer("priority"), entry.integer("weight"))
         if self._session is None:
             raise rpc.RpcError(rpc.SERVER_ERROR, "schedulers cannot be changed here")
@@ -151,9 +156,11 @@ class Methods:
 
     def _set_buffer(self, reader: Reader) -> object:
         switch = reader.choice("switch", self._plane.switch_ids, what="switch")
-        size = reader.integer("bytes", minimum=1, maximum=_MAX_BYTES)
+        size = reader.integer("bytes", minimum=1, maximum=_MAX_BUFFER_BYTES)
         entries = reader.items("alpha", minimum=CLASSES, maximum=CLASSES)
-        alphas = [as_number(value, path, minimum=_LEAST_ALPHA) for path, value in entries]
+        alphas = [
+            as_number(value, path, minimum=MIN_ALPHA, maximum=MAX_ALPHA) for path, value in entries
+        ]
         self._plane.set_buffer(switch, size, alphas)
         return {}
 
@@ -182,8 +189,22 @@ class Agent:
         self._server.listen()
         self._selector.register(self._server, selectors.EVENT_READ, None)
 
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all connections and serves no more."""
+        for key in list(self._selector.get_map().values()):
+            if key.data is not None:
+                self._drop(key.data)
+        self._selector.close()
+        self._server.close()
+
     def serve(self, should_stop: Callable[[], bool]) -> None:
-        """Serves until told to stop; looks at that at least every 0.2 s."""
+        """Serves until told to stop; looks at that several times a second."""
         while not should_stop():
             for key, _ in self._selector.select(self._patience_s()):
                 if key.data is None:
@@ -195,7 +216,7 @@ class Agent:
     def _patience_s(self) -> float:
         now = time.monotonic()
         due = [c.next_s - now for c in self._subscribers()]
-        return max(0.0, min([0.2, *due]))
+        return max(0.0, min([_LOOK_EVERY_S, *due]))
 
     def _subscribers(self) -> list[_Client]:
         data = (key.data for key in self._selector.get_map().values())
@@ -203,6 +224,7 @@ class Agent:
 
     def _accept(self) -> None:
         connection, _ = self._server.accept()
+        connection.settimeout(_SEND_PATIENCE_S)  # nobody who does not read holds up the others
         self._selector.register(connection, selectors.EVENT_READ, _Client(connection))
 
     def _drop(self, client: _Client) -> None:
@@ -235,10 +257,13 @@ class Agent:
             return error.response(request.id)
 
     def _subscribe(self, client: _Client, params: Mapping[str, object]) -> object:
-        interval_ns = params.get("interval_ns")
-        if not isinstance(interval_ns, int | float) or interval_ns <= 0:
-            raise rpc.RpcError(rpc.INVALID_PARAMS, "interval_ns must be a number above 0")
-        client.interval_s = interval_ns * self._dilation / 1e9
+        """Model time between notifications; never more than a thousand per second of wall time."""
+        try:
+            with Reader(dict(params), "subscribe") as reader:
+                interval_ns = reader.number("interval_ns", minimum=1)
+        except SpecError as error:
+            raise rpc.RpcError(rpc.INVALID_PARAMS, str(error)) from error
+        client.interval_s = max(_LEAST_WALL_S, interval_ns * self._dilation / 1e9)
         client.next_s = time.monotonic() + client.interval_s
         return {}
 
@@ -265,4 +290,5 @@ def serve(
     """Runs the agent in this process, which is in the switches' namespace."""
     with netlink.Session() as session:
         methods = Methods(plane, emulated_bps, session, run_id)
-        Agent(path, methods, dilation).serve(should_stop)
+        with Agent(path, methods, dilation) as agent:
+            agent.serve(should_stop)

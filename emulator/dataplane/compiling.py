@@ -1,4 +1,4 @@
-"""Compiles the eBPF program once per content and compiler."""
+"""Compiles the eBPF program once per content."""
 
 from __future__ import annotations
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import socket
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +15,15 @@ import numpy.typing as npt
 from emulator.clock.live import LiveClock
 from emulator.dataplane.plane import DataPlane
 from emulator.kernel import netns
-from topologies.model import Port
+from traffic.template import HEADER_COLUMNS
+from traffic.wire import ICRC_BYTES
 
 _SO_SNDBUFFORCE = 32
 _SEND_BUFFER_BYTES = 256 << 20
 _BATCH = 8192
-_MAX_BODY_BYTES = 16 * 1024
-_ICRC_BYTES = 4
+_MAX_BODY_BYTES = 1 << 16
 _PARTS = 3
-_HEADER_COLUMNS = 64
+_NO_ROOM = (errno.EAGAIN, errno.ENOBUFS)
 
 _IOVEC = np.dtype([("base", "<u8"), ("length", "<u8")])
 _MMSGHDR = np.dtype(
@@ -62,7 +64,7 @@ class KernelMedium:
         self._zeros = np.zeros(_MAX_BODY_BYTES, np.uint8)
         self._iov = np.zeros((_BATCH, _PARTS), _IOVEC)
         self._iov["base"][:, 1] = _address(self._zeros)
-        self._iov["length"][:, 2] = _ICRC_BYTES
+        self._iov["length"][:, 2] = ICRC_BYTES
         self._messages = np.zeros(_BATCH, _MMSGHDR)
         self._messages["iov"] = _address(self._iov) + _PARTS * _IOVEC.itemsize * np.arange(_BATCH)
         self._messages["parts"] = _PARTS
@@ -92,7 +94,10 @@ class KernelMedium:
         body_bytes: npt.NDArray[np.intp],
         icrc: npt.NDArray[np.uint8],
     ) -> int:
-        """Sends frames grouped by port; returns how many the kernel took."""
+        """Sends frames grouped by port; returns how many the kernel took.
+
+        Where a port's socket has no room, the rest of that port's frames is given up.
+        """
         taken = 0
         for start in range(0, len(ports), _BATCH):
             part = slice(start, start + _BATCH)
@@ -112,31 +117,30 @@ class KernelMedium:
         count = len(ports)
         headers, icrc = np.ascontiguousarray(headers), np.ascontiguousarray(icrc)
         steps, base, length = self._steps[:count], self._iov["base"], self._iov["length"]
-        base[:count, 0] = _address(headers) + _HEADER_COLUMNS * steps
+        base[:count, 0] = _address(headers) + HEADER_COLUMNS * steps
         length[:count, 0] = header_bytes
         length[:count, 1] = body_bytes
-        base[:count, 2] = _address(icrc) + _ICRC_BYTES * steps
+        base[:count, 2] = _address(icrc) + ICRC_BYTES * steps
         starts = [0, *(np.flatnonzero(np.diff(ports)) + 1).tolist(), count]
-        taken = 0
-        for first, last in zip(starts, starts[1:], strict=False):
-            taken += self._send_from(int(ports[first]), first, last - first)
-        return taken
+        return sum(
+            self._send_from(int(ports[first]), first, last - first)
+            for first, last in pairwise(starts)
+        )
 
     def _send_from(self, port: int, first: int, count: int) -> int:
-        address = ctypes.c_void_p(self._message_base + first * _MMSGHDR.itemsize)
-        sent = int(_libc.sendmmsg(self._fds[port], address, count, 0))
-        if sent < 0:
-            code = ctypes.get_errno()
-            if code in (11, 105):  # EAGAIN, ENOBUFS: the caller counts what was refused
-                return 0
-            raise OSError(code, f"send on port {port}: {os.strerror(code)}")
-        return sent
+        """Sends until all is taken or nothing more is: one call takes 1024 frames at most."""
+        taken = 0
+        while taken < count:
+            address = ctypes.c_void_p(self._message_base + (first + taken) * _MMSGHDR.itemsize)
+            sent = int(_libc.sendmmsg(self._fds[port], address, count - taken, 0))
+            if sent < 0:
+                code = ctypes.get_errno()
+                if code in _NO_ROOM:  # the caller counts what was refused
+                    break
+                raise OSError(code, f"send on port {port}: {os.strerror(code)}")
+            taken += sent
+        return taken
 
 
 def _address(array: npt.NDArray[np.generic]) -> int:
     return int(array.__array_interface__["data"][0])
-
-
-def host_ports(ports: tuple[Port, ...], hosts: set[str]) -> list[Port]:
-    """Ports of hosts, in order of index."""
-    return [port for port in ports if port.node in hosts]

@@ -18,9 +18,10 @@ from emulator.dataplane import layout
 from emulator.kernel.bpf import BpfObject, Ring, map_array
 from topologies.model import Fabric
 from topologies.settings import BufferRule, EcnRule, resolve, resolve_alphas
+from traffic.wire import FCS_BYTES, PREAMBLE_AND_GAP_BYTES
 
 RING_BYTES = 8 * 1024 * 1024
-WIRE_OVERHEAD_BYTES = 24
+WIRE_OVERHEAD_BYTES = FCS_BYTES + PREAMBLE_AND_GAP_BYTES
 _NS_PER_S = 1_000_000_000
 _COUNTERS = layout.CLASS_STATE.names or ()
 _CLASS_WORDS = layout.CLASSES * len(_COUNTERS)
@@ -105,7 +106,7 @@ class DataPlane:
     def set_buffer(self, switch: str, buffer_bytes: int, alphas: Sequence[float]) -> None:
         """Shared buffer and dynamic thresholds of a switch."""
         self.switches["buffer_bytes"][self.switch_ids[switch]] = buffer_bytes
-        values = [max(1, round(alpha * layout.ALPHA_ONE)) for alpha in alphas]
+        values = [round(alpha * layout.ALPHA_ONE) for alpha in alphas]
         for port in self.fabric.ports_of[switch]:
             self.configs["classes"]["alpha"][port.index] = values
 

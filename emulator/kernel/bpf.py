@@ -12,9 +12,7 @@ import numpy.typing as npt
 
 from topologies.errors import MachineError
 
-_BUSY, _DISCARD = 0x80000000, 0x40000000
-
-
+_BUSY = 0x80000000
 _NAMES = ("libbpf.so.1", "libbpf.so.0")
 
 

@@ -70,7 +70,7 @@ def _run(work: Callable[[Stop], None], log: Path, netns_fd: int | None) -> int:
         die_with_parent()
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with open(log, "ab", buffering=0) as output:
+        with log.open("ab", buffering=0) as output:
             os.dup2(output.fileno(), 1)
             os.dup2(output.fileno(), 2)
         if netns_fd is not None:
@@ -80,6 +80,8 @@ def _run(work: Callable[[Stop], None], log: Path, netns_fd: int | None) -> int:
         work(lambda: stopping)
     except BaseException:  # noqa: BLE001 - the log is all that is left of a child's error
         traceback.print_exc()
-        sys.stderr.flush()
         return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
     return 0

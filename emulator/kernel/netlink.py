@@ -1,4 +1,4 @@
-"""Route netlink in batches: encode messages as bytes, send hundreds in one call, check every answer.
+"""Route netlink in batches: messages as bytes, hundreds in one call, every answer checked.
 
 A library call per change costs about a millisecond; a fabric of 64 hosts needs some thousand
 changes. So messages are plain bytes here and a `Session` sends many at once.
@@ -13,13 +13,8 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE, NLM_F_REPLACE = (
-    0x1,
-    0x4,
-    0x200,
-    0x400,
-    0x100,
-)
+NLM_F_REQUEST, NLM_F_ACK = 0x1, 0x4
+NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
 NLMSG_ERROR = 2
 RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH = 16, 17, 20, 24, 28
 RTM_NEWQDISC, RTM_NEWTCLASS, RTM_NEWTFILTER = 36, 40, 44

@@ -28,12 +28,10 @@ class FolderRecorder:
         self._rows: dict[str, list[list[Any]]] = {"flows": [], "computes": [], "probes": []}
         self._next_flush_s = 0.0
         self._done = 0
-        self.retransmitted = 0
 
     def flow_done(self, flow: Flow, ready_ns: int, message: Message, done_ns: int) -> None:
         """One row of flows.csv."""
         self._done += 1
-        self.retransmitted += message.retransmitted
         self._rows["flows"].append(
             [flow.id, flow.job, flow.tag, "flow", flow.src, flow.dst, flow.plane, flow.size_bytes,
              flow.dscp, ready_ns, message.first_tx_ns, done_ns, message.end - message.first,

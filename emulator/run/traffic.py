@@ -178,7 +178,7 @@ def engine_work(
         drained = engine.drain(quiet, patience)
         _note_unfinished(traffic.plan, folder, recorder)
         recorder.flush()
-        report.write_text(json.dumps(_outcome(engine, recorder, finished, drained, ended_ns)))
+        report.write_text(json.dumps(_outcome(engine, finished, drained, ended_ns)))
 
     return work
 
@@ -201,9 +201,7 @@ def _note_unfinished(plan: nic.Plan, folder: RunFolder, recorder: FolderRecorder
             recorder.probe(stream, psn, sent_ns, None)
 
 
-def _outcome(
-    engine: NicEngine, recorder: FolderRecorder, finished: bool, drained: bool, ended_ns: int
-) -> dict[str, Any]:
+def _outcome(engine: NicEngine, finished: bool, drained: bool, ended_ns: int) -> dict[str, Any]:
     samples = np.array(nic.lateness_ns(engine.plan.nics.values()), float) / 1000
     p50, p99 = np.percentile(samples, (50, 99)) if len(samples) else (0.0, 0.0)
     return {
@@ -211,7 +209,7 @@ def _outcome(
         "drained": drained,
         "ended_ns": ended_ns,
         "counters": asdict(engine.counters),
-        "retransmitted": recorder.retransmitted,
+        "retransmitted": engine.counters.retransmitted,
         "overtaken": sum(connection.order.overtaken for connection in engine.plan.connections),
         "lateness_us": {"p50": float(p50), "p99": float(p99)},
         "starved_share": max((_starved(n) for n in engine.plan.nics.values()), default=0.0),

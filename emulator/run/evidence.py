@@ -110,6 +110,26 @@ def gather(
     )
 
 
+def port_records(plane: DataPlane) -> dict[str, dict[str, Any]]:
+    """What every port counted, by interface name: the evidence behind the verdict."""
+    records = {}
+    for port in plane.fabric.ports:
+        state = plane.states[port.index]
+        classes = state["classes"]
+        records[port.name] = {
+            "in_packets": int(classes["in_packets"].sum()),
+            "out_packets": int(classes["out_packets"].sum()),
+            "dropped": int(classes["drop_packets"].sum()),
+            "marked": int(classes["mark_packets"].sum()),
+            "peak_bytes": int(classes["peak_bytes"].max()),
+            "busy_ns": int(state["busy_ns"]),
+            "busy_wire_bytes": int(state["busy_wire_bytes"]),
+            "busy_gaps": int(state["busy_gaps"]),
+            "late_gaps_by_log2_us": state["late_gaps"].tolist(),
+        }
+    return records
+
+
 def packet_totals(evidence: fidelity.Evidence, outcome: Mapping[str, Any]) -> dict[str, Any]:
     """``packets`` of summary.json."""
     packets = evidence.packets
@@ -138,7 +158,8 @@ def probe_section(run: RunReader) -> list[dict[str, Any]]:
     """``probes`` of summary.json: one entry per class."""
     table = run.table("probes")
     classes = np.array([int(tc) for tc in table.text("class")])
-    latencies, pairs = table.numbers("latency_ns"), list(zip(table.text("src"), table.text("dst"), strict=True))  # fmt: skip
+    pairs = list(zip(table.text("src"), table.text("dst"), strict=True))
+    latencies = table.numbers("latency_ns")
     rows = []
     for tc in sorted(set(classes.tolist())):
         mine = classes == tc

@@ -78,6 +78,10 @@ def manifest_of(
             {"class": None, "latency_ns": entry.one_way_ns, "pair": entry.pair.name}
             for entry in plan.probe_pairs
         ],
+        "unloaded_full": [
+            {"hops": entry.pair.switches, "latency_ns": entry.one_way_ns, "pair": entry.pair.name}
+            for entry in plan.pairs
+        ],
         "ecn": [rule_to_dict(rule) for rule in experiment.ecn],
         "ports": [
             {

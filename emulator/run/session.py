@@ -142,6 +142,7 @@ class _Run:
             finally:
                 normal_priority()
             _keep_logs(live, folder)
+            folder.write_json("ports.json", collect.port_records(live.plane))
             found = collect.gather(
                 live.plane, self.experiment, self.emulated_bps, outcome, watched.idle_least,
                 prepared, self.plan, [*watched.troubles, *self._left_over(outcome)],

@@ -1,0 +1,1 @@
+"""Physics on the live fabric against theory and published tables, within their tolerances."""

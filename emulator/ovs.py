@@ -89,7 +89,7 @@ class OpenVSwitch:
         return self.folder / "db.sock"
 
     def start(self, started: Callable[[int], None] = lambda _pid: None) -> None:
-        """Starts database and daemon and waits until both answer; `started` is told each process."""
+        """Starts database and daemon and waits until both answer; tells `started` each process."""
         self._started = started
         self.folder.mkdir(parents=True, exist_ok=True)
         database = self.folder / "conf.db"

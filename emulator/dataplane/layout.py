@@ -11,7 +11,6 @@ GAP_BUCKETS = 16
 FLAG_SWITCH = 1
 ALPHA_ONE = 256
 PROBABILITY_ONE = 65536
-RECORD_STRIDE = 64
 
 CLASS_CONFIG = np.dtype(
     [("kmin", "<u4"), ("kmax", "<u4"), ("pmax", "<u4"), ("alpha", "<u4")], align=True

@@ -82,7 +82,7 @@ def create(names: Sequence[str], prepare: Callable[[str], None]) -> None:
 
 
 def remove(name: str) -> bool:
-    """Removes a namespace; False when there was none, or when something else still holds its name."""
+    """Removes a namespace; False when there was none or something else still holds its name."""
     path = FOLDER / name
     if not path.exists():
         return False

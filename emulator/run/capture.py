@@ -55,8 +55,9 @@ def _start(live: LiveFabric, name: str, folder: Path) -> subprocess.Popen[bytes]
         raise MachineError("tcpdump is missing; install it (apt install tcpdump), or drop pcap:")
     folder.mkdir(exist_ok=True)
     target, log = folder / f"{name}.pcap", live.folder / f"tcpdump-{name}.log"
-    command = [program, "-i", name, "-w", str(target), "-U", "-s", "0", "-n", "-Z", "root", "--immediate-mode",
-               "-B", str(_BUFFER_KIB), "--time-stamp-precision=nano"]  # fmt: skip
+    command = [program, "-i", name, "-w", str(target), "-U", "-s", "0", "-n", "-Z", "root",
+               "--immediate-mode", "-B", str(_BUFFER_KIB),
+               "--time-stamp-precision=nano"]  # fmt: skip
     node = live.fabric.port_named(name).node
     process = spawn(command, netns_fd=live.netns_fd(node), log=log)
     live.ledger.add_process(process.pid)

@@ -43,13 +43,24 @@ class Ran:
         return rates
 
 
-def run(document: dict[str, Any], results: Path, **overrides: Any) -> Ran:
-    """Runs a document (an experiment file's content) to its end."""
-    experiment = assemble(Document(dict(document, **overrides), {}, "test"), results / "test.yaml")
+def run(document: dict[str, Any], results: Path) -> Ran:
+    """Runs a document (an experiment file's content) to its end.
+
+    When the verdict is that the machine was too slow, and nothing else, it runs once more at twice
+    the dilation, as `fabriclab run` does with ``dilation: auto``.
+    """
+    outcome, log = _run(document, results)
+    if outcome.verdict.slow_only:
+        slower = {**document, "dilation": 2 * document["dilation"]}
+        outcome, log = _run(slower, results)
+    return Ran(dict(outcome.summary), RunReader.open(outcome.folder), log)
+
+
+def _run(document: dict[str, Any], results: Path) -> tuple[session.Outcome, str]:
+    experiment = assemble(Document(document, {}, "test"), results / "test.yaml")
     stream = io.StringIO()
     request = session.Request(experiment, CAPACITY_PPS, results, datapath=datapath())
-    outcome = session.run(request, Progress(stream), Interrupt())
-    return Ran(dict(outcome.summary), RunReader.open(outcome.folder), stream.getvalue())
+    return session.run(request, Progress(stream), Interrupt()), stream.getvalue()
 
 
 def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, **more: Any) -> dict[str, Any]:

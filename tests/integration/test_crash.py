@@ -37,7 +37,7 @@ def started(tmp_path: Path) -> Any:
     file.write_text(EXPERIMENT)
     command = [sys.executable, "-m", "emulator.cli", "run", str(file), "--alongside",
                "--results", str(tmp_path / "results")]  # fmt: skip
-    with open(tmp_path / "log", "wb") as log:
+    with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=_environment())
     try:
         wait_for(lambda: b"sending" in (tmp_path / "log").read_bytes(), 60, "the run to send")

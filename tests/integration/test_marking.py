@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def test_marking_follows_the_curve(tmp_path: Path) -> None:
     assert ran.summary["verdict"] == "VALID", ran.summary["reasons"]
     depth, packets, marks = arrivals_of(ran, "spine1-eth4")
     edges = np.linspace(KMIN, KMAX, BINS + 1)
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         here = (depth > low) & (depth <= high)
         count = packets[here].sum()
         assert count > 100, f"too few packets between {low:.0f} and {high:.0f} bytes"
@@ -108,7 +109,7 @@ def dissect(capture: Path) -> list[dict[str, Any]]:
 
 def frames_with_wrong_icrc(capture: Path) -> int:
     """How many RoCEv2 frames of a capture carry an ICRC that is not theirs."""
-    from scapy.utils import RawPcapReader  # noqa: PLC0415 - Scapy is slow to import
+    from scapy.utils import RawPcapReader
 
     wrong = 0
     with RawPcapReader(str(capture)) as frames:

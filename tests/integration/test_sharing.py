@@ -41,10 +41,12 @@ def test_two_flows_into_one_port_get_half_each(tmp_path: Path) -> None:
 def test_the_higher_class_loses_nothing_and_gets_all_it_offers(tmp_path: Path) -> None:
     """Class 5 at half load beside a bulk of class 3 that overloads the port and drops."""
     offered = {"kind": "background", "name": "urgent", "pattern": "pairs", "load": 0.5,
-               "sizes": "64 KB", "class": 5, "duration": "1500 us", "pairs": [["h1", "h4"]]}  # fmt: skip
+               "pairs": [["h1", "h4"]], "sizes": "64 KB", "class": 5,
+               "duration": "1500 us"}  # fmt: skip
     bulk = pairs(("h2", "h4"), ("h3", "h4"), size="8 MB", name="bulk")
     ran = run(
-        {"name": "strict", "fabric": leaf_spine(2, 2, 3, buffer="600 KB"), "workloads": [offered, bulk],
+        {"name": "strict", "fabric": leaf_spine(2, 2, 3, buffer="600 KB"),
+         "workloads": [offered, bulk],
          "scheduler": [{"classes": [5, 6, 7], "priority": 0},
                        {"classes": [0, 1, 2, 3, 4], "priority": 1}],
          "dilation": SLOWED, "shrink": 1, **WINDOWED},
@@ -64,7 +66,7 @@ def test_the_higher_class_loses_nothing_and_gets_all_it_offers(tmp_path: Path) -
 
 
 def test_weights_three_to_one_share_three_to_one(tmp_path: Path) -> None:
-    """Bulk flows of two classes with weights 3 and 1, three times as much to send: both end together."""
+    """Bulk of two classes with weights 3 and 1, the one with three times as much: equal ends."""
     heavy = pairs(("h1", "h3"), size="18 MB", name="heavy")
     light = pairs(("h2", "h3"), size="6 MB", name="light", **{"class": 4})
     ran = run(

@@ -32,7 +32,7 @@ def test_contiguous_ring_reaches_the_host_rate(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_strided_ring_under_ecmp_is_in_the_band(tmp_path: Path, seed: int) -> None:
-    """V10, 4 leaves, 2 spines, 4 hosts each, 1:1, one path per flow: 0.60 +- 2 x 0.09 of the rate."""
+    """V10, 4 leaves, 2 spines, 4 hosts each, 1:1, a path per flow: 0.60 +- 2 x 0.09 of the rate."""
     fabric = leaf_spine(4, 2, 4)
     fabric["fabric_link"] = {"rate": "200 Gbit/s", "delay": "1 us"}
     ran = run(

@@ -47,9 +47,7 @@ def test_mean_wait_is_that_of_m_d_1(tmp_path: Path) -> None:
     for load, samples in waits.items():
         measured = statistics.fmean(samples) / service_ns
         expected = load / (2 * (1 - load))
-        print(f"load {load}: {measured:.3f} service times, expected {expected:.3f}, "
-              f"{len(samples)} packets")  # fmt: skip
-        assert measured == pytest.approx(expected, rel=0.10)
+        assert measured == pytest.approx(expected, rel=0.10), f"load {load}, {len(samples)} packets"
 
 
 def measure(document: dict[str, object], folder: Path) -> dict[float, list[float]]:

@@ -3,9 +3,9 @@
 bpf/mmu.bpf.c   the fast path
 layout.py       its structures as NumPy dtypes
 compiling.py    C to object file, cached by content
-plane.py        configuration and counters of all ports
-building.py     namespaces, links, addresses, queues: pure lists of netlink messages
+tables.py       settings and counters of all ports, as arrays                     PURE
+plane.py        the loaded program, whose memory these arrays are
+building.py     links, addresses, queues: lists of netlink messages               PURE
 medium.py       what the NIC engine sends and receives through
-sampling.py     queue samples over time
 agent.py        JSON-RPC for the controller
 """

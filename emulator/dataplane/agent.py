@@ -22,7 +22,7 @@ from pathlib import Path
 
 from controller import rpc
 from emulator.dataplane import building
-from emulator.dataplane.plane import DataPlane
+from emulator.dataplane.tables import Tables
 from emulator.kernel import netlink, queues
 from emulator.spec.ports import MAX_ALPHA, MAX_THRESHOLD_BYTES, MIN_ALPHA
 from topologies.errors import SpecError
@@ -58,7 +58,7 @@ class Methods:
 
     def __init__(
         self,
-        plane: DataPlane,
+        plane: Tables,
         emulated_bps: list[int],
         session: netlink.Session | None,
         run_id: str,
@@ -281,7 +281,7 @@ class Agent:
 
 def serve(
     path: Path,
-    plane: DataPlane,
+    plane: Tables,
     emulated_bps: list[int],
     run_id: str,
     dilation: float,

@@ -1,30 +1,21 @@
-"""Configuration and counters of all ports of a run, in shared memory of the eBPF maps.
+"""The eBPF side of a fabric: programs, and the maps' memory shared with this process.
 
-Processes that are forked after `DataPlane` was made share it: the agent writes settings, the NIC
-engine reads backlogs, the sampler reads counters, none of them by a system call.
+Processes that are forked after `DataPlane` was made share it too: the agent writes settings, the
+NIC engine reads backlogs, the sampler reads counters, none of them by a system call.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from emulator.dataplane import layout
+from emulator.dataplane.tables import Tables
 from emulator.kernel.bpf import BpfObject, Ring, map_array
 from topologies.model import Fabric
-from topologies.settings import BufferRule, EcnRule, resolve, resolve_alphas
-from traffic.wire import FCS_BYTES, PREAMBLE_AND_GAP_BYTES
 
 RING_BYTES = 8 * 1024 * 1024
-WIRE_OVERHEAD_BYTES = FCS_BYTES + PREAMBLE_AND_GAP_BYTES
-_NS_PER_S = 1_000_000_000
-_COUNTERS = layout.CLASS_STATE.names or ()
-_CLASS_WORDS = layout.CLASSES * len(_COUNTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,113 +27,33 @@ class Programs:
     nic_receive: int
 
 
-class DataPlane:
-    """The eBPF side of a fabric.
+class DataPlane(Tables):
+    """Loaded programs and their tables.
 
     Args:
         fabric: the fabric, target units.
         emulated_bps: emulated line rate of each link, bit/s by link id.
         seed: of the marking lottery.
         object_file: the compiled program.
+
+    Attributes:
+        programs: to attach to ports.
+        ring: what the hosts' NICs received.
     """
 
     def __init__(
         self, fabric: Fabric, emulated_bps: Sequence[int], seed: int, object_file: Path
     ) -> None:
-        self.fabric = fabric
-        loaded = BpfObject(object_file)
-        self._loaded = loaded
+        loaded = self._loaded = BpfObject(object_file)
         self.programs = Programs(
             *(loaded.program_fd(name) for name in ("mmu_egress", "wire_out", "nic_receive"))
         )
-        self.ports = len(fabric.ports)
-        self.switch_ids = {node.name: number for number, node in enumerate(fabric.switches)}
-        configs = map_array(loaded.map_fd("port_configs"), layout.PORT_CONFIG, layout.MAX_PORTS)
-        states = map_array(loaded.map_fd("port_states"), layout.PORT_STATE, layout.MAX_PORTS)
-        switches = map_array(
-            loaded.map_fd("switch_states"), layout.SWITCH_STATE, layout.MAX_SWITCHES
+        super().__init__(
+            fabric,
+            emulated_bps,
+            seed,
+            map_array(loaded.map_fd("port_configs"), layout.PORT_CONFIG, layout.MAX_PORTS),
+            map_array(loaded.map_fd("port_states"), layout.PORT_STATE, layout.MAX_PORTS),
+            map_array(loaded.map_fd("switch_states"), layout.SWITCH_STATE, layout.MAX_SWITCHES),
         )
-        self.configs = configs[: self.ports + 1]
-        self.states = states[: self.ports + 1]
-        self._words = self.states.view(np.int64).reshape(self.ports + 1, -1)
-        is_switch = [fabric.by_name[port.node].is_switch for port in fabric.ports]
-        self._of_switch = np.flatnonzero([False, *is_switch])
-        self._towards_switch = np.array([fabric.port(n).peer for n in self._of_switch.tolist()])
-        self.switches = switches[: len(self.switch_ids)]
         self.ring = Ring(loaded.map_fd("nic_ring"), RING_BYTES, layout.RING_RECORD)
-        self._fill_ports(emulated_bps, seed)
-        self.switches["buffer_bytes"] = fabric.buffer_bytes
-
-    def _fill_ports(self, emulated_bps: Sequence[int], seed: int) -> None:
-        for port in self.fabric.ports:
-            config = self.configs[port.index]
-            config["peer"] = port.peer
-            config["seed"] = _lottery_seed(seed, port.name)
-            config["ns_per_kib"] = round(1024 * 8 * _NS_PER_S / emulated_bps[port.link])
-            if self.fabric.by_name[port.node].is_switch:
-                config["flags"] = layout.FLAG_SWITCH
-                config["switch_id"] = self.switch_ids[port.node]
-
-    def set_ecn(self, port: int, tc: int, kmin_bytes: int, kmax_bytes: int, pmax: float) -> None:
-        """Marking of one class of one port; takes effect with the next packet.
-
-        Args:
-            port: port index.
-            tc: traffic class.
-            kmin_bytes: no marks up to this queue, bytes.
-            kmax_bytes: all packets marked above this queue, bytes; 0 switches marking off.
-            pmax: probability at kmax.
-        """
-        entry = self.configs["classes"][port, tc]
-        entry["kmin"], entry["kmax"] = kmin_bytes, kmax_bytes
-        entry["pmax"] = round(pmax * layout.PROBABILITY_ONE)
-
-    def apply_ecn(self, rules: Sequence[EcnRule]) -> None:
-        """Marking of all ports by rules."""
-        for port, classes in resolve(rules, self.fabric).items():
-            for tc, rule in classes.items():
-                self.set_ecn(port, tc, rule.kmin_bytes, rule.kmax_bytes, rule.pmax)
-
-    def set_buffer(self, switch: str, buffer_bytes: int, alphas: Sequence[float]) -> None:
-        """Shared buffer and dynamic thresholds of a switch."""
-        self.switches["buffer_bytes"][self.switch_ids[switch]] = buffer_bytes
-        values = [round(alpha * layout.ALPHA_ONE) for alpha in alphas]
-        for port in self.fabric.ports_of[switch]:
-            self.configs["classes"]["alpha"][port.index] = values
-
-    def apply_buffers(self, rules: Sequence[BufferRule]) -> None:
-        """Dynamic thresholds of all switches by rules."""
-        alphas = resolve_alphas(rules)
-        for switch in self.switch_ids:
-            self.set_buffer(switch, self.fabric.buffer_bytes, alphas)
-
-    def reset(self) -> None:
-        """Sets all counters to 0; the fabric must be idle."""
-        self.states.view(np.uint8)[:] = 0
-        self.switches["in_bytes"] = self.switches["out_bytes"] = 0
-        self.switches["peak_bytes"] = 0
-
-    def queued_bytes(self) -> npt.NDArray[np.int64]:
-        """Frame bytes in each queue now, int64[port index, class]."""
-        return self._column("in_bytes") - self._column("out_bytes")
-
-    def backlog_wire_bytes(self) -> npt.NDArray[np.int64]:
-        """Wire bytes that wait at each port now, int64[port index]."""
-        packets = self._column("in_packets") - self._column("out_packets")
-        total: npt.NDArray[np.int64] = (self.queued_bytes() + packets * WIRE_OVERHEAD_BYTES).sum(1)
-        return total
-
-    def inside_switches(self) -> int:
-        """Packets that have left one queue and not reached the next: the switches' own work."""
-        arrived = self._column("out_packets").sum(1)[self._towards_switch]
-        handled = (self._column("in_packets") + self._column("drop_packets"))[self._of_switch]
-        return int(arrived.sum() - handled.sum())
-
-    def _column(self, name: str) -> npt.NDArray[np.int64]:
-        """A counter of all queues, int64[port index, class], without copying."""
-        return self._words[:, _COUNTERS.index(name) : _CLASS_WORDS : len(_COUNTERS)]
-
-
-def _lottery_seed(seed: int, name: str) -> int:
-    digest = hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=4).digest()
-    return int.from_bytes(digest, "little")

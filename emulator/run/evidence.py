@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from emulator import conservation, fidelity
-from emulator.dataplane.plane import DataPlane
+from emulator.dataplane.tables import Tables
 from emulator.plan import Plan
 from emulator.results import columns
 from emulator.results.reader import RunReader
@@ -18,6 +18,7 @@ from emulator.spec.model import Experiment
 from topologies.settings import resolve
 from traffic.metrics import percentile, request_rows, workload_metrics
 from traffic.tasks import Task
+from traffic.wire import ETHERNET_BYTES
 from traffic.workloads.base import Workload
 
 Times = dict[int, tuple[int, int]]
@@ -39,20 +40,20 @@ def times_of(run: RunReader) -> Times:
     return times
 
 
-def missing_marks(plane: DataPlane, experiment: Experiment) -> list[str]:
+def missing_marks(plane: Tables, experiment: Experiment) -> list[str]:
     """Ports and classes that should have marked by their longest queue, and did not."""
     fabric, found = experiment.fabric, []
     for port, classes in resolve(experiment.ecn, fabric).items():
         for tc, rule in classes.items():
             state = plane.states["classes"][port, tc]
-            above = int(state["peak_bytes"]) > rule.kmax_bytes + fabric.mtu_bytes
+            above = int(state["peak_bytes"]) > rule.kmax_bytes + fabric.mtu_bytes + ETHERNET_BYTES
             if above and not int(state["mark_packets"]):
                 found.append(f"{fabric.port(port).name} class {tc}")
     return found
 
 
 def switching_excess(
-    plane: DataPlane, inside_ns: float, idle_hop_ns: float, round_trip_ns: float, hops: int
+    plane: Tables, inside_ns: float, idle_hop_ns: float, round_trip_ns: float, hops: int
 ) -> float:
     """Extra time inside switches per round trip, as a share of the unloaded round trip.
 
@@ -75,7 +76,7 @@ def switching_excess(
 
 
 def gather(
-    plane: DataPlane,
+    plane: Tables,
     experiment: Experiment,
     emulated_bps: Sequence[int],
     outcome: Mapping[str, Any],
@@ -110,7 +111,7 @@ def gather(
     )
 
 
-def port_records(plane: DataPlane) -> dict[str, dict[str, Any]]:
+def port_records(plane: Tables) -> dict[str, dict[str, Any]]:
     """What every port counted, by interface name: the evidence behind the verdict."""
     records = {}
     for port in plane.fabric.ports:

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from emulator.dataplane.plane import DataPlane
+from emulator.dataplane.tables import WIRE_OVERHEAD_BYTES, Tables
 from emulator.results.queues import QueueRecorder
 from emulator.results.store import RunFolder
 
-_WIRE_OVERHEAD_BYTES = 24
 _COUNTED = {"drop": "drop_packets", "mark": "mark_packets"}
 
 Ints = npt.NDArray[np.int64]
@@ -25,7 +24,7 @@ class Sampler:
         folder: where samples and events go.
     """
 
-    def __init__(self, plane: DataPlane, folder: RunFolder) -> None:
+    def __init__(self, plane: Tables, folder: RunFolder) -> None:
         self._plane, self._folder = plane, folder
         self._ports = plane.fabric.ports
         names = [port.name for port in self._ports]
@@ -40,7 +39,7 @@ class Sampler:
     def _sent_bytes(self) -> Ints:
         classes = self._plane.states["classes"][1:]
         frames = classes["out_bytes"].sum(axis=1) + classes["out_packets"].sum(axis=1) * np.uint64(
-            _WIRE_OVERHEAD_BYTES
+            WIRE_OVERHEAD_BYTES
         )
         sent: Ints = frames.astype(np.int64)
         return sent

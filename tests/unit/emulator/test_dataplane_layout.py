@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emulator.dataplane import layout, plane
+from emulator.dataplane import layout, plane, tables
 from emulator.dataplane.compiling import SOURCE
 from emulator.kernel import queues
 from traffic import wire
@@ -103,7 +103,7 @@ def test_every_field_is_where_c_puts_it(name: str, offsets: dict[tuple[str, str]
         ("CLASSES", layout.CLASSES),
         ("GAP_BUCKETS", layout.GAP_BUCKETS),
         ("FLAG_SWITCH", layout.FLAG_SWITCH),
-        ("WIRE_OVERHEAD", plane.WIRE_OVERHEAD_BYTES),
+        ("WIRE_OVERHEAD", tables.WIRE_OVERHEAD_BYTES),
         ("WIRE_OVERHEAD", queues.WIRE_OVERHEAD_BYTES),
         ("ROCE_PORT", wire.ROCE_PORT),
         ("ECN_MASK", wire.ECN_MASK),

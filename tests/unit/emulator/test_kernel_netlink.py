@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import struct
 from collections.abc import Iterator
@@ -172,26 +171,29 @@ def test_leaves_of_a_shaper_that_stands_are_changed() -> None:
 @pytest.fixture
 def session() -> Iterator[Session]:
     """A session with the kernel, which this test only asks for what it must refuse."""
-    with Session() as opened:
+    try:
+        opened = Session()
+    except PermissionError:
+        pytest.skip("needs root: the receive buffer is beyond the user's limit")
+    with opened:
         yield opened
 
 
 def refused(number: int) -> Message:
-    """Sets an interface up that does not exist, which changes nothing, whoever asks."""
+    """Sets an interface up that does not exist, which changes nothing."""
     return links.up(2_000_000_000 + number, f"nothing{number}")
 
 
 def test_a_refusal_names_the_request_that_was_refused(session: Session) -> None:
-    """The first of a batch, by its label; an ordinary user is refused for another reason."""
-    reason = errno.ENODEV if os.geteuid() == 0 else errno.EPERM
+    """The first of a batch, by its label."""
     with pytest.raises(KernelError, match="set nothing0 up") as caught:
         session.run(refused(number) for number in range(3))
-    assert caught.value.errno == reason
+    assert caught.value.errno == errno.ENODEV
 
 
 def test_refusals_that_do_not_matter_are_passed_over(session: Session) -> None:
     """Every answer of a large batch is read, over several exchanges, and none is left over."""
-    session.run(map(refused, range(3_000)), ignore=(errno.ENODEV, errno.EPERM))
+    session.run(map(refused, range(3_000)), ignore=(errno.ENODEV,))
     with pytest.raises(KernelError, match="nothing7 "):
         session.run([refused(7)])
 

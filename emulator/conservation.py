@@ -29,7 +29,8 @@ class Ledger:
         queued: packets that still wait in a queue.
         overrun: packets that reached a host whose receive ring was full.
         marked: packets that a switch marked CE.
-        lost_in_switch: packets that entered a switch and came to none of its ports, by name.
+        lost_in_switch: packets that entered a switch and came to none of its ports, by name;
+            negative where more came out of a switch than went in.
         dropped_at: drops by interface name and class.
     """
 
@@ -44,8 +45,12 @@ class Ledger:
 
     @property
     def unaccounted(self) -> int:
-        """Packets that nobody can account for; 0 in a sound run."""
-        return self.sent - self.delivered - self.dropped - self.queued
+        """Packets that nobody can account for; 0 in a sound run.
+
+        Lost ones and copies add up here. Where only one of them happened, this is also what was
+        sent less what was delivered, dropped and still waits.
+        """
+        return sum(abs(count) for count in self.lost_in_switch.values())
 
 
 def balance(fabric: Fabric, states: States) -> Ledger:

@@ -145,10 +145,8 @@ def judge(evidence: Evidence) -> Verdict:
 def _conservation(evidence: Evidence) -> list[str]:
     packets, reasons = evidence.packets, []
     if packets.unaccounted:
-        places = ", ".join(f"{count} in {name}" for name, count in packets.lost_in_switch.items())
-        reasons.append(
-            f"{packets.unaccounted} packets are unaccounted for ({places or 'no place'})"
-        )
+        places = ", ".join(_place(*entry) for entry in packets.lost_in_switch.items())
+        reasons.append(f"{packets.unaccounted} packets are unaccounted for ({places})")
     if packets.queued:
         reasons.append(f"{packets.queued} packets still waited in queues at the end")
     elif not evidence.drained:
@@ -157,6 +155,10 @@ def _conservation(evidence: Evidence) -> list[str]:
     for place, count in lost.items():
         reasons.append(f"a lossless class lost {count} packets at {place}")
     return reasons
+
+
+def _place(switch: str, lost: int) -> str:
+    return f"{lost} lost in {switch}" if lost > 0 else f"{-lost} too many from {switch}"
 
 
 def _consistency(evidence: Evidence) -> list[str]:

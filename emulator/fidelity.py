@@ -59,8 +59,8 @@ class Evidence:
         strangers: frames that arrived for nobody.
         starved_share: largest share of a NIC's busy time that its queue was dry for want of us.
         lateness_us: {p50, p99} of the NICs' lateness, target us.
-        switching_excess: time inside switches beyond the idle time, as a share of the shortest
-            unloaded round trip.
+        switching_excess: time inside switches beyond the idle time, as a share of the unloaded
+            round trip of the longest path.
         idle_least: smallest share of idle processor time in a second; None = too short.
         round_trip_error: largest deviation of an unloaded round trip; None = not measured.
         drained: whether the network fell silent at the end.
@@ -151,9 +151,11 @@ def _conservation(evidence: Evidence) -> list[str]:
         reasons.append(f"{packets.queued} packets still waited in queues at the end")
     elif not evidence.drained:
         reasons.append("the network had not fallen silent at the end")
-    lost = {p: n for (p, tc), n in packets.dropped_at.items() if tc in evidence.lossless}
-    for place, count in lost.items():
-        reasons.append(f"a lossless class lost {count} packets at {place}")
+    reasons += [
+        f"lossless class {tc} lost {count} packets at {place}"
+        for (place, tc), count in packets.dropped_at.items()
+        if tc in evidence.lossless
+    ]
     return reasons
 
 

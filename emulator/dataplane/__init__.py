@@ -7,5 +7,6 @@ tables.py       settings and counters of all ports, as arrays                   
 plane.py        the loaded program, whose memory these arrays are
 building.py     links, addresses, queues: lists of netlink messages               PURE
 medium.py       what the NIC engine sends and receives through
-agent.py        JSON-RPC for the controller
+methods.py      what the controller can ask
+agent.py        its JSON-RPC server
 """

@@ -1,14 +1,10 @@
 """The agent: one process that tunes all switches of a run, asked by JSON-RPC 2.0.
 
-OpenFlow has no words for marking thresholds, buffers and queue lengths; this channel has. Values
-are in target units. One JSON object per line over a Unix stream socket (see `controller.rpc`).
+OpenFlow has no words for marking thresholds, buffers and queue lengths; this channel has. One JSON
+object per line over a Unix stream socket (see `controller.rpc`); `emulator.dataplane.methods` says
+what can be asked, and besides:
 
-    hello {}                                                 version, run, ports, switches
-    set_ecn {port, tc, kmin_bytes, kmax_bytes, pmax}         kmax 0 = marking off
-    set_scheduler {port, classes: [{tc, priority, weight}]}  lower priority number first
-    set_buffer {switch, bytes, alpha: [8 numbers]}
-    read_queues {}                                           bytes, packets, drops, marks per queue
-    subscribe {interval_ns}                                  then notifications "queues"
+    subscribe {interval_ns}    then notifications "queues", with what read_queues answers
 """
 
 from __future__ import annotations
@@ -21,18 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controller import rpc
-from emulator.dataplane import building
+from emulator.dataplane.methods import Methods
 from emulator.dataplane.tables import Tables
-from emulator.kernel import netlink, queues
-from emulator.spec.ports import MAX_ALPHA, MAX_THRESHOLD_BYTES, MIN_ALPHA
+from emulator.kernel import netlink
 from topologies.errors import SpecError
-from topologies.model import Port
-from topologies.reading import Reader, as_number
-from topologies.settings import CLASSES, ClassRule, EcnRule
+from topologies.reading import Reader
 
-PROTOCOL = 1
 _RECEIVE_BYTES = 1 << 16
-_MAX_BUFFER_BYTES = 1 << 40
 _LEAST_WALL_S = 0.001
 _LOOK_EVERY_S = 0.2
 _SEND_PATIENCE_S = 1.0
@@ -44,132 +35,6 @@ class _Client:
     decoder: rpc.Decoder = field(default_factory=rpc.Decoder)
     interval_s: float | None = None
     next_s: float = 0.0
-
-
-class Methods:
-    """What can be asked, over a data plane; no sockets here.
-
-    Args:
-        plane: the data plane.
-        emulated_bps: emulated rate of each link, bit/s by link id.
-        session: netlink in the switches' namespace; None when schedulers cannot be changed.
-        run_id: told by hello.
-    """
-
-    def __init__(
-        self,
-        plane: Tables,
-        emulated_bps: list[int],
-        session: netlink.Session | None,
-        run_id: str,
-    ) -> None:
-        self._plane, self._bps, self._session, self._run_id = plane, emulated_bps, session, run_id
-        self._fabric = plane.fabric
-        self._table: dict[str, Callable[[Reader], object]] = {
-            "hello": self._hello,
-            "set_ecn": self._set_ecn,
-            "set_scheduler": self._set_scheduler,
-            "set_buffer": self._set_buffer,
-            "read_queues": self._read_queues,
-        }
-
-    def call(self, method: str, params: Mapping[str, object]) -> object:
-        """The result of a call.
-
-        Raises:
-            rpc.RpcError: unknown method, wrong parameters, or the kernel refused.
-        """
-        if method not in self._table:
-            known = ", ".join(sorted([*self._table, "subscribe"]))
-            raise rpc.RpcError(rpc.METHOD_NOT_FOUND, f"no method {method!r}; known: {known}")
-        try:
-            with Reader(dict(params), method) as reader:
-                return self._table[method](reader)
-        except SpecError as error:
-            raise rpc.RpcError(rpc.INVALID_PARAMS, str(error)) from error
-        except OSError as error:
-            raise rpc.RpcError(rpc.SERVER_ERROR, str(error)) from error
-
-    def queues(self) -> dict[str, object]:
-        """Lengths and counters of all queues that are or were in use."""
-        classes = self._plane.states["classes"]
-        queued = self._plane.queued_bytes()
-        rows = []
-        for port, tc in zip(*classes["in_packets"].nonzero(), strict=True):
-            entry = classes[port, tc]
-            rows.append(
-                {
-                    "port": self._fabric.port(int(port)).name,
-                    "tc": int(tc),
-                    "bytes": int(queued[port, tc]),
-                    "packets_in": int(entry["in_packets"]),
-                    "packets_out": int(entry["out_packets"]),
-                    "dropped": int(entry["drop_packets"]),
-                    "marked": int(entry["mark_packets"]),
-                    "peak_bytes": int(entry["peak_bytes"]),
-                }
-            )
-        return {"queues": rows}
-
-    def _hello(self, _reader: Reader) -> object:
-        ports = [port.name for port in self._fabric.ports if self._is_switch(port)]
-        return {
-            "protocol": PROTOCOL, "run": self._run_id, "ports": ports,
-            "switches": list(self._plane.switch_ids),
-        }  # fmt: skip
-
-    def _is_switch(self, port: Port) -> bool:
-        return self._fabric.by_name[port.node].is_switch
-
-    def _port(self, reader: Reader) -> Port:
-        names = {port.name: port for port in self._fabric.ports if self._is_switch(port)}
-        return names[reader.choice("port", names, what="switch port")]
-
-    def _set_ecn(self, reader: Reader) -> object:
-        port, tc = self._port(reader), _traffic_class(reader)
-        kmin = reader.integer("kmin_bytes", minimum=0, maximum=MAX_THRESHOLD_BYTES)
-        kmax = reader.integer("kmax_bytes", minimum=0, maximum=MAX_THRESHOLD_BYTES)
-        pmax = reader.number("pmax", minimum=0, maximum=1)
-        if kmax:
-            EcnRule(tc, kmin, kmax, pmax)  # checks
-        self._plane.set_ecn(port.index, tc, kmin, kmax, pmax)
-        return {}
-
-    def _set_scheduler(self, reader: Reader) -> object:
-        port = self._port(reader)
-        rules: dict[int, ClassRule] = {}
-        for entry in reader.readers("classes", minimum=1):
-            with entry:
-                tc = _traffic_class(entry)
-                if tc in rules:
-                    raise SpecError(entry.at("tc"), tc, "is given twice")
-                rules[tc] = ClassRule(tc, entry.integer("priority"), entry.integer("weight"))
-        if self._session is None:
-            raise rpc.RpcError(rpc.SERVER_ERROR, "schedulers cannot be changed here")
-        self._session.run(
-            queues.leaves(
-                building.interface_index(port.index), port.name, self._bps[port.link],
-                building.leaf_classes(rules), building.quantum_bytes(self._fabric),
-            )
-        )  # fmt: skip
-        return {}
-
-    def _set_buffer(self, reader: Reader) -> object:
-        switch = reader.choice("switch", self._plane.switch_ids, what="switch")
-        size = reader.integer("bytes", minimum=1, maximum=_MAX_BUFFER_BYTES)
-        entries = reader.items("alpha", minimum=CLASSES, maximum=CLASSES)
-        alphas = [
-            as_number(value, path, minimum=MIN_ALPHA, maximum=MAX_ALPHA) for path, value in entries
-        ]
-        self._plane.set_buffer(switch, size, alphas)
-        return {}
-
-    def _read_queues(self, _reader: Reader) -> object:
-        return self.queues()
-
-
-def _traffic_class(reader: Reader) -> int:
-    return reader.integer("tc", minimum=0, maximum=CLASSES - 1)
 
 
 class Agent:

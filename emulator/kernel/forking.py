@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from emulator.kernel import netns
@@ -33,9 +33,14 @@ class Forked:
         self._status: int | None = None
         sys.stdout.flush()
         sys.stderr.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os._exit(_run(work, log, netns_fd))
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+        parent = os.getpid()
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                os._exit(_run(work, log, netns_fd, parent, before))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def poll(self) -> int | None:
         """Exit code, None while it runs; negative = ended by that signal."""
@@ -58,8 +63,14 @@ class Forked:
             self._status = os.waitstatus_to_exitcode(status)
 
 
-def _run(work: Callable[[Stop], None], log: Path, netns_fd: int | None) -> int:
-    """The child's life; returns its exit code."""
+def _run(
+    work: Callable[[Stop], None],
+    log: Path,
+    netns_fd: int | None,
+    parent: int,
+    mask: Iterable[int],
+) -> int:
+    """The child's life; returns its exit code. Signals wait until it can handle them."""
     stopping = False
 
     def stop(_signal: int, _frame: object) -> None:
@@ -68,11 +79,12 @@ def _run(work: Callable[[Stop], None], log: Path, netns_fd: int | None) -> int:
 
     try:
         die_with_parent()
+        if os.getppid() != parent:  # it died before that took effect
+            return 1
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with log.open("ab", buffering=0) as output:
-            os.dup2(output.fileno(), 1)
-            os.dup2(output.fileno(), 2)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        _redirect(log)
         if netns_fd is not None:
             netns.join(netns_fd)
         gc.freeze()
@@ -81,7 +93,12 @@ def _run(work: Callable[[Stop], None], log: Path, netns_fd: int | None) -> int:
     except BaseException:  # noqa: BLE001 - the log is all that is left of a child's error
         traceback.print_exc()
         return 1
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
     return 0
+
+
+def _redirect(log: Path) -> None:
+    """All output goes to a file, line by line, whatever the parent's streams are."""
+    with log.open("ab", buffering=0) as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    sys.stdout = sys.stderr = os.fdopen(1, "w", buffering=1, closefd=False)

@@ -12,12 +12,11 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from emulator.clock.live import LiveClock
-from emulator.dataplane.medium import KernelMedium
 from topologies.errors import MachineError
 from traffic.nic.connection import Connection, Path
 from traffic.nic.engine import PROBE_QP_BASE, NicEngine, Plan
 from traffic.nic.frames import FrameBook
+from traffic.nic.medium import Clock, Medium
 from traffic.nic.parameters import NicParameters
 from traffic.nic.probes import ProbeStream
 from traffic.schedule import Schedule
@@ -77,7 +76,7 @@ def ways_of(connections: Sequence[Connection], hops: Sequence[int], dscp: int) -
     return ways
 
 
-def _run(medium: KernelMedium, clock: LiveClock, ways: Sequence[Way], spacing_ns: int,
+def _run(medium: Medium, clock: Clock, ways: Sequence[Way], spacing_ns: int,
          rounds: int) -> _Latencies:  # fmt: skip
     """Sends small packets on all ways, one after the other, and waits for them."""
     frames, latencies = FrameBook(), _Latencies()
@@ -101,7 +100,7 @@ def _run(medium: KernelMedium, clock: LiveClock, ways: Sequence[Way], spacing_ns
     return latencies
 
 
-def teach(medium: KernelMedium, clock: LiveClock, ways: Sequence[Way]) -> None:
+def teach(medium: Medium, clock: Clock, ways: Sequence[Way]) -> None:
     """One packet on every way; MachineError names the first that did not arrive.
 
     Args:
@@ -121,9 +120,11 @@ def _path_key(address: FlowAddress) -> tuple[str, str, int, int]:
     return address.src_ip, address.dst_ip, address.entropy, address.dscp
 
 
-def hop_latency_ns(medium: KernelMedium, clock: LiveClock, ways: Iterable[Way]) -> float:
-    """Median wall time that the idle emulation needs per switch hop, ns."""
+def hop_latency_ns(medium: Medium, clock: Clock, ways: Iterable[Way]) -> float:
+    """Median wall time that the idle emulation needs per switch hop, ns; 0 without any ways."""
     chosen = list(ways)
+    if not chosen:
+        return 0.0
     heard = _run(medium, clock, chosen, _SPACING_NS, max(4, _ROUNDS // len(chosen))).by_stream
     return statistics.median(
         latency / max(1, chosen[number].hops)
@@ -133,7 +134,7 @@ def hop_latency_ns(medium: KernelMedium, clock: LiveClock, ways: Iterable[Way]) 
 
 
 def idle_round_trips_ns(
-    medium: KernelMedium, clock: LiveClock, pairs: Sequence[tuple[Way, Way]]
+    medium: Medium, clock: Clock, pairs: Sequence[tuple[Way, Way]]
 ) -> list[float]:
     """Median wall time there and back without any hold, ns, of each pair of ways."""
     flat = [way for pair in pairs for way in pair]

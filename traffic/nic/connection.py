@@ -14,7 +14,7 @@ from traffic.tasks import Flow
 from traffic.wire import PSN_MASK, FlowAddress, data_frame_bytes, wire_bytes
 
 QP_BASE = 0x100
-_REORDER_TICKS = 2
+_REORDER_TICKS = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,160 @@
+"""The engine's side of a run: its rhythm, its routes, and what its process leaves behind."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from emulator.plan import make_plan
+from emulator.results.reader import RunReader
+from emulator.results.store import RunFolder
+from emulator.run import traffic
+from tests.fakes.nic_rig import PARAMETERS, PAYLOAD, Rig, flow, probe_stream
+from tests.unit.emulator.spec_samples import experiment
+from traffic.tasks import Compute, Flow
+
+PLAN = make_plan(experiment(), 20_000)
+
+
+@pytest.mark.parametrize("dilation", [1.0, 50.0, 1_000.0, 1e6])
+def test_the_tick_is_a_fraction_of_the_round_trip_within_bounds(dilation: float) -> None:
+    """At most a millisecond of wall time, at least a quarter of one, else an eighth of the trip."""
+    shortest_ns = min(pair.round_trip_ns for pair in PLAN.pairs)
+    pace = traffic.pace_of(PLAN, dilation, 30_000.0)
+    wall_ns = pace.tick_ns * dilation
+    assert wall_ns == pytest.approx(
+        min(max(shortest_ns * dilation / 8, 250_000), 1_000_000), abs=dilation
+    )
+    assert pace.lookahead_ns == pytest.approx(1.5 * pace.tick_ns, abs=1)
+    assert pace.software_ns == 30_000 / dilation
+
+
+def test_routes_are_those_of_the_controller() -> None:
+    """From the sender's link to the receiver's, joined end to end."""
+    chosen = experiment()
+    route = traffic.route_of(chosen)
+    seen = set()
+    for sport in range(0xC000, 0xC040):
+        links = route("h1", "h3", 1, sport)
+        assert (links[0].a, links[-1].a) == ("h1", "h3")
+        assert links[0].b == links[1].a == "leaf1"
+        assert links[1].b == links[2].b
+        seen.add(links[1].b)
+    assert seen == {"spine1", "spine2"}
+    assert [link.a for link in route("h1", "h2", 1, 0xC000)] == ["h1", "h2"]
+
+
+class Ended:
+    """An engine's process that has run over a fake network, and what it left."""
+
+    def __init__(self, rig: Rig, tmp_path: Path, limit_ns: int | None = None, stop: int = 1 << 60):
+        rig.clock.dilation = 1.0  # type: ignore[attr-defined]
+        started = datetime(2026, 1, 2, tzinfo=UTC)
+        self.folder = RunFolder.create(tmp_path, "test", "abc123", started)
+        self.progress: list[tuple[int, int]] = []
+        prepared: Any = SimpleNamespace(plan=rig.plan, medium=rig.medium, clock=rig.clock)
+        report = tmp_path / "engine.json"
+        work = traffic.engine_work(
+            prepared, self.folder, report, limit_ns, lambda *now: self.progress.append(now)
+        )
+        work(lambda: rig.clock.now_ns() >= stop)
+        self.outcome = json.loads(report.read_text())
+        self.rig = rig
+        reader = RunReader.open(self.folder.path, allow_incomplete=True)
+        self.flows = list(reader.table("flows").rows())
+        self.probes = list(reader.table("probes").rows())
+        self.computes = list(reader.table("computes").rows())
+        self.folder.close()
+
+
+def test_a_finished_run_leaves_rows_and_a_report(tmp_path: Path) -> None:
+    """Every flow, computation and probe, and the counters."""
+    tasks = [Compute(9, "job", "gpu", 5_000, "c"), flow(1, 10 * PAYLOAD, after=(9,))]
+    ended = Ended(Rig(tasks, [probe_stream(interval_ns=2_000)]), tmp_path)
+    (row,) = ended.flows
+    assert (row["id"], row["status"], row["bytes"], row["packets"]) == ("1", "done", "40960", "10")
+    assert int(row["ready_ns"]) == 5_000 <= int(row["first_tx_ns"]) < int(row["done_ns"])
+    assert (row["retransmitted"], row["marked"], row["dscp"]) == ("0", "0", "26")
+    assert [(c["resource"], c["start_ns"], c["done_ns"]) for c in ended.computes] == [
+        ("gpu", "0", "5000")
+    ]
+    assert {probe["lost"] for probe in ended.probes} == {"0"}
+    assert len(ended.probes) == ended.outcome["counters"]["probes_sent"]
+    assert ended.outcome["finished"] is ended.outcome["drained"] is True
+    assert ended.outcome["unfinished"] == ended.outcome["starved_share"] == 0
+    assert ended.progress
+    assert ended.progress[0][0] in (0, 1)
+
+
+def test_what_did_not_end_is_written_down_as_unfinished(tmp_path: Path) -> None:
+    """Flows under way have no end; flows that never started have no row."""
+    tasks = [flow(1, 1_000), flow(2, 64 << 20, qp=1), flow(3, 1_000, after=(2,))]
+    ended = Ended(Rig(tasks), tmp_path, limit_ns=50_000)
+    rows = {row["id"]: row for row in ended.flows}
+    assert set(rows) == {"1", "2"}
+    assert (rows["2"]["status"], rows["2"]["done_ns"], rows["2"]["ready_ns"]) == (
+        "unfinished",
+        "",
+        "0",
+    )
+    assert ended.outcome["finished"] is False
+    assert ended.outcome["unfinished"] == 2
+    assert ended.outcome["ended_ns"] >= 50_000
+
+
+def test_a_run_can_be_stopped(tmp_path: Path) -> None:
+    """What has happened by then is there."""
+    ended = Ended(Rig([flow(1, 1_000), flow(2, 64 << 20, qp=1)]), tmp_path, stop=60_000)
+    assert [row["id"] for row in ended.flows if row["status"] == "done"] == ["1"]
+    assert ended.outcome["drained"] is True
+    assert 60_000 <= ended.outcome["ended_ns"] < 65_000
+
+
+def test_probes_that_did_not_arrive_are_lost(tmp_path: Path) -> None:
+    """With when they were sent; those under way at the end arrive while it drains."""
+    stream = probe_stream(interval_ns=1_000)
+    rig = Rig(streams=[stream], lose=lambda frame: frame.psn in (2, 7))
+    ended = Ended(rig, tmp_path, limit_ns=20_500)
+    lost = [
+        (row["seq"], row["sent_ns"], row["latency_ns"])
+        for row in ended.probes
+        if row["lost"] == "1"
+    ]
+    assert lost == [("2", "2000", ""), ("7", "7000", "")]
+    assert len(ended.probes) == 21
+
+
+def test_packets_sent_again_are_reported_for_unfinished_flows_too(tmp_path: Path) -> None:
+    """The number is the engine's, not the sum over finished flows."""
+    parameters = replace(PARAMETERS, rto_ns=30_000)
+    rig = Rig([flow(1, 4 * PAYLOAD)], parameters=parameters, lose=lambda frame: frame.is_data)
+    ended = Ended(rig, tmp_path, limit_ns=100_000)
+    assert ended.outcome["retransmitted"] == ended.outcome["counters"]["retransmitted"] == 12
+    assert ended.outcome["counters"]["timeouts"] == 3
+
+
+def test_lateness_is_reported_in_microseconds_and_as_a_share(tmp_path: Path) -> None:
+    """One pause of 30 us in a message of 86 us."""
+    late = {20_000: 30_000}
+    window = replace(PARAMETERS, window_packets=None)
+    rig = Rig([flow(1, 1 << 20)], parameters=window, late_ns=lambda asked: late.get(asked, 0))
+    ended = Ended(rig, tmp_path)
+    assert ended.outcome["lateness_us"]["p50"] == 0
+    assert ended.outcome["lateness_us"]["p99"] > 1
+    assert ended.outcome["starved_share"] == pytest.approx(29.5 / 85.6, rel=0.05)
+
+
+def test_rows_of_flows_are_those_of_the_tasks(tmp_path: Path) -> None:
+    """Names, tags, planes and classes as in the workload."""
+    tasks = [Flow(5, "job-b", "h1", "h2", 777, 48, "i0.s1.r2", plane=1, qp=3)]
+    ended = Ended(Rig(tasks), tmp_path)
+    (row,) = ended.flows
+    assert [row[name] for name in ("id", "job", "tag", "kind", "src", "dst", "plane", "dscp")] == [
+        "5", "job-b", "i0.s1.r2", "flow", "h1", "h2", "1", "48",
+    ]  # fmt: skip

@@ -36,7 +36,7 @@ class Progress:
         self._next_s = now + (_RENEW_S if self._live else _PLAIN_S)
         line = f"  {min(1.0, fraction):4.0%} {text}"
         if self._live:
-            print(f"\r{line:<{_WIDTH}}", end="", file=self._stream, flush=True)
+            print(f"\r{line[:_WIDTH]:<{_WIDTH}}", end="", file=self._stream, flush=True)
             self._open = True
         else:
             print(line, file=self._stream, flush=True)

@@ -131,7 +131,7 @@ def cached() -> float | None:
     path = cache_folder() / f"capacity-{_key()}.json"
     try:
         return float(json.loads(path.read_text())["data_packets_per_s"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -141,8 +141,8 @@ def capacity_pps(note: Callable[[str], None] = lambda _text: None) -> float:
     if known is not None:
         return known
     note("measuring what this machine carries (once, about 6 s)")
-    rate = measure()
+    rate = round(measure())
     path = cache_folder() / f"capacity-{_key()}.json"
-    path.write_text(json.dumps({"data_packets_per_s": round(rate)}))
+    path.write_text(json.dumps({"data_packets_per_s": rate}))
     note(f"this machine carries {rate:,.0f} data packets/s over three switches")
     return rate

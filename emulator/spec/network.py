@@ -162,7 +162,7 @@ def read_probes(raw: object, fabric: Fabric, classes: Sequence[int]) -> ProbeSpe
         rate_per_s = reader.event_rate("rate")
         tcs = read_classes(reader, classes)
         size_bytes = reader.size("size")
-    largest = fabric.mtu_bytes + wire.ETHERNET_BYTES
+    largest = wire.data_frame_bytes(wire.max_payload_bytes(fabric.mtu_bytes))
     if not MIN_PROBE_BYTES <= size_bytes <= largest:
         rule = f"must be from {MIN_PROBE_BYTES} to {largest} B, a RoCEv2 frame within the MTU"
         raise SpecError("probes.size", section["size"], rule, "write e.g. 128 B")

@@ -37,6 +37,17 @@ def data_frame(
     ack_request: bool = False,
 ) -> bytes:
     """One packet of a SEND message with a payload of zeros, padded to a multiple of 4."""
+    return bytes(data_packet(address, opcode, psn, payload_bytes, ack_request))
+
+
+def data_packet(
+    address: FlowAddress,
+    opcode: Opcode,
+    psn: int,
+    payload_bytes: int,
+    ack_request: bool = False,
+) -> Any:
+    """The same as a Scapy packet that is not built yet."""
     if opcode not in SEND_OPCODES:
         raise ValueError(f"{opcode!r} is not a SEND opcode")
     pad = pad_bytes(payload_bytes)
@@ -47,7 +58,7 @@ def data_frame(
         ackreq=int(ack_request),
         psn=psn & PSN_MASK,
     )
-    return bytes(_udp(address) / bth / bytes(payload_bytes + pad))
+    return _udp(address) / bth / bytes(payload_bytes + pad)
 
 
 def probe_frame(address: FlowAddress, psn: int, payload_bytes: int = PROBE_PAYLOAD_BYTES) -> bytes:

@@ -84,7 +84,7 @@ def _transport(x: Experiment) -> tuple[int | None, int]:
 
 def test_automatic_window_is_two_bandwidth_delay_products() -> None:
     """The smallest number of packets that covers twice the longest path's product."""
-    x = experiment()
+    x = experiment(transport={"window": "auto"})
     window, _ = _transport(x)
     bdp_bytes = max(pair_times(p, x.switch, 4154).bdp_bytes for p in pair_classes(x.fabric))
     assert window is not None
@@ -108,8 +108,9 @@ def test_a_slower_plane_that_nobody_uses_does_not_widen_the_window() -> None:
     slow = {"leaves": 2, "spines": 1, "hosts_per_leaf": 2, "fabric_link": {"delay": "1 ms"}}
     quick = {"leaves": 2, "spines": 1, "hosts_per_leaf": 2}
     fabric = {"kind": "front-back", "front": quick, "back": slow}
+    keys = {"fabric": fabric, "transport": {"window": "auto"}}
     windows = [
-        make_plan(experiment(fabric=fabric, workloads=[{**FLOW, "plane": plane}]), 45_000)
+        make_plan(experiment(workloads=[{**FLOW, "plane": plane}], **keys), 45_000)
         .transport.window_packets for plane in (1, 2)
     ]  # fmt: skip
     assert windows[0] is not None

@@ -81,7 +81,10 @@ def test_a_path_below_one_leaf_costs_a_third() -> None:
 
 def test_an_incast_is_bounded_by_its_receiver() -> None:
     """Senders with a window cannot keep up more than the bottleneck takes."""
-    x = experiment(workloads=[_background(pattern="incast", hosts=["h1", "h3", "h4"])])
+    x = experiment(
+        workloads=[_background(pattern="incast", hosts=["h1", "h3", "h4"])],
+        transport={"window": "auto"},
+    )
     assert _peak(x) == pytest.approx(HOST_PPS)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from emulator.spec import load
 from emulator.spec.load import load_fabric
-from emulator.spec.model import AUTO, UNLIMITED
+from emulator.spec.model import UNLIMITED
 from tests.unit.emulator.spec_samples import DESIGN_EXAMPLE, EXAMPLES, experiment, from_text
 from topologies.errors import SpecError, UnknownNameError
 from topologies.settings import ClassRule, EcnRule
@@ -65,7 +65,7 @@ def test_the_smallest_file_gets_every_default() -> None:
     )
     assert (x.name, x.seed, x.profile) == ("exp", 1, "ethernet")
     assert (x.ecn, x.probes, x.pcap, x.duration_ns) == ((), None, (), None)
-    assert (x.transport.control, x.transport.window) == ("none", AUTO)
+    assert (x.transport.control, x.transport.window) == ("none", UNLIMITED)
     assert x.transport.retransmit_timeout_ns is None
     assert x.routing.section == {"policy": "ecmp"}
     assert (x.switch.mode, x.switch.latency_ns) == ("store-and-forward", 500)

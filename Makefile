@@ -4,6 +4,10 @@ FABRICLAB_VENV ?= $(CURDIR)/.venv
 export FABRICLAB_VENV
 BIN := $(FABRICLAB_VENV)/bin
 
+# Those that need neither root nor Mininet run in parallel, those that measure one after the other.
+QUICK := tests/unit tests/generative tests/repo
+ON_THE_MACHINE := tests/integration tests/validation
+
 .DEFAULT_GOAL := help
 .PHONY: help provision demo test test-unit check format clean distclean
 
@@ -17,10 +21,11 @@ demo: provision ## training beside inference, under two settings, and the report
 	@$(BIN)/fabriclab demo
 
 test: provision ## all tests; those that need root are skipped without it
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto $(QUICK) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(ON_THE_MACHINE) $(PYTEST_ARGS)
 
 test-unit: provision ## the tests that need neither root nor Mininet
-	@$(BIN)/python -m pytest tests/unit tests/generative tests/repo $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto $(QUICK) $(PYTEST_ARGS)
 
 check: provision ## formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check .

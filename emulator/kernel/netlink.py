@@ -21,6 +21,7 @@ RTM_NEWQDISC, RTM_NEWTCLASS, RTM_NEWTFILTER = 36, 40, 44
 IFF_UP = 1
 SO_RCVBUFFORCE = 33
 _CHUNK_BYTES = 32 * 1024
+_RECEIVE_BUFFER_BYTES = 4 << 20
 _HEADER = struct.Struct("=IHHII")
 
 
@@ -71,12 +72,20 @@ def ifinfo(index: int = 0, flags: int = 0, change: int = 0) -> bytes:
 
 
 class Session:
-    """A netlink socket in the network namespace in which it was opened."""
+    """A netlink socket in the network namespace in which it was opened.
+
+    Raises:
+        PermissionError: without root.
+    """
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-        self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
-        self._socket.bind((0, 0))
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, _RECEIVE_BUFFER_BYTES)
+            self._socket.bind((0, 0))
+        except OSError:
+            self._socket.close()
+            raise
         self._sequence = 0
 
     def __enter__(self) -> Session:

@@ -29,12 +29,17 @@ from emulator.run.sampling import Sampler
 from emulator.run.supervising import Interrupt, Watch, watch
 from emulator.spec.dump import to_yaml
 from emulator.spec.model import Experiment
+from topologies.units import format_duration
 from traffic.tasks import Flow
 from traffic.workloads import build_all
 from traffic.workloads.base import Workload
 
 SAMPLES = 1500
+PATIENCE = 8.0
+"""A run without ``duration:`` ends after this many times its expected model time: where senders do
+not react, go-back-N may get next to nothing through."""
 _LEAST_SAMPLE_WALL_NS = 5_000_000
+_LEAST_EXPECTED_NS = 100_000
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,8 @@ class _Run:
         self.tasks = [task for workload in self.workloads for task in workload.tasks]
         links = self.experiment.fabric.links
         self.emulated_bps = [scale.emulated_bps(link.rate_bps) for link in links]
+        expected_ns = max(self.plan.expected_model_ns, _LEAST_EXPECTED_NS)
+        self.limit_ns = self.experiment.duration_ns or round(PATIENCE * expected_ns)
         self.run_id = naming.new_run_id()
         self.started = datetime.now().astimezone()
 
@@ -158,7 +165,7 @@ class _Run:
         live.plane.reset()
         prepared.clock.start_wall_ns = time.monotonic_ns() + 20_000_000
         work = traffic.engine_work(
-            prepared, RunFolder.attach(folder.path), report, self.experiment.duration_ns,
+            prepared, RunFolder.attach(folder.path), report, self.limit_ns,
             lambda done, now: _post(board, done, now),
         )  # fmt: skip
         engine = Forked("engine", work, live.folder / "engine.log")
@@ -199,7 +206,11 @@ class _Run:
         unfinished = outcome.get("unfinished", 0)
         limited = self.experiment.duration_ns is not None
         if unfinished and not limited and not self.interrupt.asked:
-            return [f"{unfinished} tasks did not finish"]
+            limit = format_duration(self.limit_ns, digits=2)
+            return [
+                f"{unfinished} tasks did not finish within {limit}, {PATIENCE:g} times what was "
+                "expected; duration: sets another end"
+            ]
         return []
 
     def _manifest(

@@ -13,6 +13,7 @@ import argparse
 from typing import Any, Protocol
 
 from emulator.commands import (
+    bench,
     clean,
     compare,
     demo,
@@ -45,6 +46,7 @@ COMMANDS: tuple[Command, ...] = (
     report,
     compare,
     list_runs,
+    bench,
     demo,
     clean,
 )

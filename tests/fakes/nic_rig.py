@@ -131,6 +131,7 @@ class Rig:
         marking: at the switch.
         lose: frames that the network loses.
         late_ns: how late the engine wakes up.
+        now_ns: model time at the beginning.
         medium: further arguments of the medium.
     """
 
@@ -144,6 +145,7 @@ class Rig:
         marking: Marking | None = None,
         lose: Lose = lambda frame: False,
         late_ns: Callable[[int], int] = lambda asked: 0,
+        now_ns: int = 0,
         **medium: Any,
     ) -> None:
         self.tasks = tuple(tasks)
@@ -151,7 +153,7 @@ class Rig:
         hosts = {name for flow in flows for name in (flow.src, flow.dst)}
         hosts |= {name for stream in streams for name in (stream.src, stream.dst)}
         self.ports = sorted(number_of(host) for host in hosts)
-        self.clock, self.seen = FakeClock(late_ns=late_ns), Happenings()
+        self.clock, self.seen = FakeClock(now_ns, late_ns), Happenings()
         self.nics = {port: FakeQueue(rate_bps) for port in self.ports}
         self.switch = {
             port: FakeQueue(rate_bps, buffer_bytes, marking, seed=port) for port in self.ports

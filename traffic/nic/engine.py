@@ -49,12 +49,13 @@ class NicEngine:
     _waiting: dict[int, Connection] = field(init=False)
     _number: int = field(init=False, default=0)
     _last_tick_ns: int = field(init=False)
+    _last_due_ns: int = field(init=False)
     _outbox: Outbox = field(init=False)
 
     def __post_init__(self) -> None:
         self._arrivals, self._notifying = [], []
         self._answering, self._waiting = {}, {}
-        self._last_tick_ns = self.clock.now_ns()
+        self._last_tick_ns = self._last_due_ns = self.clock.now_ns()
         self._outbox = Outbox(self.plan.bank, self.medium)
 
     def run(self, should_stop: Callable[[], bool], limit_ns: int | None = None) -> bool:
@@ -91,14 +92,10 @@ class NicEngine:
             True when the network fell silent in time.
         """
         begin = last = self.clock.now_ns()
-        for nic in self.plan.nics.values():
-            nic.halt()
         received = self.counters.received
         while (now := self.clock.now_ns()) - begin < limit_ns:
             self._take(now)
             self._deliver(now)
-            self._answering.clear()
-            self._notifying.clear()
             if self.counters.received != received or self._arrivals or self.medium.backlog().any():
                 received, last = self.counters.received, now
             if now - last >= quiet_ns:
@@ -107,7 +104,7 @@ class NicEngine:
         return False
 
     def tick(self, now: int) -> None:
-        """One round. What is due within half a period counts as due, so ticks add no delay."""
+        """One round. What arrives within half a period counts as there, so ticks add no delay."""
         self.counters.ticks += 1
         inside = self.medium.inside_switches()
         self.counters.inside_switches_ns += inside * (now - self._last_tick_ns)
@@ -163,6 +160,7 @@ class NicEngine:
         arrivals = self._arrivals
         while arrivals and arrivals[0][0] <= now:
             due, _, qp, psn, aeth, opcode, tos = heapq.heappop(arrivals)
+            self._last_due_ns = due
             if qp >= PROBE_QP_BASE:
                 self._deliver_probe(qp - PROBE_QP_BASE, psn, due)
                 continue
@@ -231,8 +229,9 @@ class NicEngine:
         self.recorder.probe(stream, psn, *measured)
 
     def _start_flows(self, now: int) -> None:
+        """Those that are ready now, or by what was delivered a little early."""
         schedule = self.plan.schedule
-        for flow in schedule.ready(now + self.plan.parameters.tick_ns // 2):
+        for flow in schedule.ready(max(now, self._last_due_ns)):
             connection = self.plan.connection_of[flow.connection]
             connection.enqueue(flow)
             self._waiting[connection.number] = connection

@@ -58,12 +58,6 @@ class NicQueue:
         """True while some connection wants to send."""
         return bool(self._active)
 
-    def halt(self) -> None:
-        """Drops all claims to send: the run is over."""
-        while self._active:
-            self._active.popleft().queued = False
-        self._backlogged = False
-
     def sync(self, now_ns: int, backlog_bytes: int) -> None:
         """Takes over what is really in the queue, and notes whether it ran dry for want of us."""
         if self._backlogged:
@@ -88,11 +82,14 @@ class NicQueue:
             else:
                 connection.queued = False
                 self._active.popleft()
-        self._backlogged = self.free_ns >= horizon_ns and self._has_more(now_ns)
+        self._backlogged = self._has_more(now_ns)
         return grants
 
     def _has_more(self, now_ns: int) -> bool:
-        """Whether some connection could go on as soon as the queue is empty."""
+        """Whether some connection could go on as soon as the queue is empty.
+
+        Only when the queue reaches to the horizon: else it would have been granted its packets.
+        """
         return any(
             connection.sender.allowed() > 0 and connection.sender.due_ns(now_ns) <= self.free_ns
             for connection in self._active

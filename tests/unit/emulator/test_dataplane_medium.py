@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from emulator.clock.live import LiveClock
+from emulator.dataplane import medium
 from emulator.dataplane.layout import NIC_RECORD
 from emulator.dataplane.medium import KernelMedium
 from tests.fakes.nic_rig import PAYLOAD, address
@@ -150,6 +153,26 @@ def test_batches_beyond_one_call_are_sent_whole(
     rows, tails = bank.patch(index, Opcode.SEND_MIDDLE, 0, np.arange(count))
     body, head = bank.body_bytes[index], bank.header_bytes[index]
     assert medium.send(np.full(count, 4), rows, head, body, tails) == count
+
+
+def test_the_rest_of_a_batch_begins_where_the_kernel_stopped(
+    ports: Ports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No frame twice and none left out, whatever number a call takes."""
+    calls: list[tuple[int, int, int]] = []
+
+    def sendmmsg(fd: int, address: ctypes.c_void_p, count: int, _flags: int) -> int:
+        assert address.value is not None
+        calls.append((fd, address.value, count))
+        return min(count, 4)
+
+    monkeypatch.setattr(medium, "_libc", SimpleNamespace(sendmmsg=sendmmsg))
+    assert ports.send([1] * 10 + [2] * 3, [data(psn) for psn in range(13)]) == 13
+    fds = [ports.senders[port].fileno() for port in (1, 1, 1, 2)]
+    assert [(fd, count) for fd, _, count in calls] == list(zip(fds, (10, 6, 2, 3), strict=True))
+    base = calls[0][1]
+    offsets = [(address - base) // medium._MMSGHDR.itemsize for _, address, _ in calls]
+    assert offsets == [0, 4, 8, 10]
 
 
 def test_an_error_of_the_kernel_is_told(ports: Ports) -> None:

@@ -123,6 +123,43 @@ def test_an_idle_engine_wakes_for_the_next_start() -> None:
     assert len(rig.seen.ticks) < 123_456 / TICK / 8
 
 
+def chain(delay_ns: int) -> list[int]:
+    """How much later than ready each step of a chain of flows starts, ns."""
+    steps = [
+        flow(n, 500 + 97 * n, *[("h1", "h2"), ("h2", "h1")][n % 2], after=(n - 1,) * (n > 0),
+             delay_ns=delay_ns)
+        for n in range(80)
+    ]  # fmt: skip
+    done = finished(Rig(steps)).seen.flows
+    return [one.message.first_tx_ns - one.ready_ns for one in done]
+
+
+def test_ticks_add_no_delay_on_average() -> None:
+    """What arrives within half a tick counts as there: steps start as often early as late."""
+    offsets = chain(0)
+    assert max(map(abs, offsets)) <= TICK / 2
+    assert abs(sum(offsets) / len(offsets)) < 0.1 * TICK
+
+
+def test_what_waits_for_a_time_starts_at_that_time() -> None:
+    """The engine knows when it will be, and wakes up for it."""
+    assert set(chain(5_777)) == {0}
+
+
+def test_nothing_starts_before_time_zero() -> None:
+    """An engine's process is ready a little before its run begins."""
+    rig = finished(Rig([flow(0, 500)], [probe_stream(total=1)], now_ns=-25_300))
+    (done,) = rig.seen.flows
+    assert done.ready_ns == done.message.first_tx_ns == 0
+    assert [sent for _, _, sent, _ in rig.seen.probes] == [0]
+
+
+def test_an_engine_with_everything_acknowledged_is_idle() -> None:
+    """It does not look for timeouts every tick until the next flow starts."""
+    rig = finished(Rig([flow(0, 500), flow(1, 500, start_ns=500_000)]))
+    assert len(rig.seen.ticks) < 500_000 / TICK / 8
+
+
 def test_computations_are_reported_and_hold_flows_back() -> None:
     """A computation runs on its own; what depends on it waits."""
     compute = Compute(7, "job", "gpu", 40_000, "c")

@@ -1,4 +1,4 @@
-"""Turns tasks into what the NIC engine runs: connections, paths, frames, probes. PURE.
+"""Turns tasks into what the NIC engine runs: connections, paths, frames, probes.
 
 Every connection gets its entropy (UDP source port) from the seed and its key, its path from the
 controller's own routing, and its delay from the same prediction that `fabriclab plan` prints.

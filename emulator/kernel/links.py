@@ -52,11 +52,6 @@ def up(index: int, name: str) -> nl.Message:
     return nl.request(nl.RTM_NEWLINK, 0, nl.ifinfo(index, nl.IFF_UP, nl.IFF_UP), f"set {name} up")
 
 
-def down(index: int, name: str) -> nl.Message:
-    """Sets an interface down."""
-    return nl.request(nl.RTM_NEWLINK, 0, nl.ifinfo(index, 0, nl.IFF_UP), f"set {name} down")
-
-
 def address(index: int, ip: str, prefix: int) -> nl.Message:
     """Adds an IPv4 address."""
     raw = socket.inet_aton(ip)

@@ -41,7 +41,6 @@ def test_an_interface_is_set_up() -> None:
     golden = struct.pack("=IHHII", 32, 16, REQUEST | ACK, 0, 0)
     golden += struct.pack("=BxHiII", 0, 0, 1005, 1, 1)
     assert links.up(1005, "leaf1-eth1").data == golden
-    assert links.down(1005, "leaf1-eth1").data == golden[:24] + struct.pack("=II", 0, 1)
 
 
 def test_an_address_is_added() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +12,16 @@ from typing import Any
 
 import pytest
 
+from emulator.assembly import Assembler, Pace
 from emulator.plan import make_plan
 from emulator.results.reader import RunReader
 from emulator.results.store import RunFolder
 from emulator.run import traffic
-from tests.fakes.nic_rig import PARAMETERS, PAYLOAD, Rig, flow, probe_stream
+from emulator.transport import TransportSettings
+from tests.fakes.medium import FakeClock, FakeMedium, FakeQueue
+from tests.fakes.nic_rig import PARAMETERS, PAYLOAD, RATE_BPS, Rig, flow, probe_stream
 from tests.unit.emulator.spec_samples import experiment
+from topologies.addressing import host_ip
 from traffic.tasks import Compute, Flow
 
 PLAN = make_plan(experiment(), 20_000)
@@ -158,3 +163,79 @@ def test_rows_of_flows_are_those_of_the_tasks(tmp_path: Path) -> None:
     assert [row[name] for name in ("id", "job", "tag", "kind", "src", "dst", "plane", "dscp")] == [
         "5", "job-b", "i0.s1.r2", "flow", "h1", "h2", "1", "48",
     ]  # fmt: skip
+
+
+class Fabric:
+    """The idle fabric of the sample experiment; each switch takes so much wall time."""
+
+    def __init__(self, hop_ns: int) -> None:
+        self.experiment = experiment()
+        self.route = traffic.route_of(self.experiment)
+        fabric = self.experiment.fabric
+        ports = [port for port in fabric.ports if not fabric.by_name[port.node].is_switch]
+        self._host_of = {port.index: port.node for port in ports}
+        self._host_at = {host_ip(fabric, port.node, 1): port.node for port in ports}
+        self._hop_ns = hop_ns
+        self.clock = FakeClock()
+        nics = {port.index: FakeQueue(RATE_BPS) for port in ports}
+        self.medium = FakeMedium(self.clock, nics, self._way)
+
+    def _way(self, port: int, dst_ip: str) -> list[FakeQueue]:
+        links = self.route(self._host_of[port], self._host_at[dst_ip], 1, 0xC000)
+        return [FakeQueue(RATE_BPS, delay_ns=self._hop_ns * (len(links) - 1))]
+
+    def plan(self, software_ns: float, flows: Sequence[Flow]) -> Any:
+        """What the engine runs when it takes a hop to last so long, in model time."""
+        pace = Pace(1_000, 1_500, software_ns)
+        settings = TransportSettings(None, 1_000_000)
+        return Assembler(self.experiment, self.route, pace, settings).plan(flows)
+
+
+FLOWS = [Flow(0, "job", "h1", "h3", 9_000, 26, "t"), Flow(1, "job", "h1", "h2", 9_000, 26, "t")]
+
+
+def round_trip_error(hop_ns: int, software_ns: float, flows: Sequence[Flow] = FLOWS) -> Any:
+    """The deviation that is found at a dilation of 1000."""
+    fabric = Fabric(hop_ns)
+    drafted, ready = fabric.plan(0.0, flows), fabric.plan(software_ns, flows)
+    ways = traffic._ways(drafted, fabric.route)
+    return traffic._round_trip_error(
+        fabric.medium, fabric.clock, drafted, ready, ways, 1_000.0  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_what_the_emulation_takes_is_made_up_for() -> None:
+    """30 us of wall time per hop are 30 ns of model time, which the NICs hold packets less for."""
+    assert round_trip_error(30_000, 30.0) < 0.001
+
+
+def test_a_deviation_from_the_predicted_round_trip_is_found() -> None:
+    """Hops that take 130 us instead lengthen the round trip over three switches by 600 ns."""
+    far = next(entry for entry in PLAN.pairs if entry.pair.switches == 3)
+    near = next(entry for entry in PLAN.pairs if entry.pair.switches == 1)
+    expected = max(600 / far.round_trip_ns, 200 / near.round_trip_ns)
+    assert round_trip_error(130_000, 30.0) == pytest.approx(expected, rel=0.02)
+
+
+def test_without_flows_no_round_trip_is_measured() -> None:
+    """Nothing will use one."""
+    assert round_trip_error(30_000, 30.0, flows=[]) is None
+
+
+def test_ways_are_those_of_flows_and_probes() -> None:
+    """Both directions of each connection, and one of each probe stream, with their hops."""
+    fabric = Fabric(0)
+    chosen = experiment(probes={"pairs": [["h1", "h4"]], "rate": "1000 /s", "classes": [5]})
+    maker = Assembler(chosen, fabric.route, Pace(1_000, 1_500), TransportSettings(None, 1_000))
+    plan = maker.plan(FLOWS, maker.streams(chosen.probes))  # type: ignore[arg-type]
+    ways = traffic._ways(plan, fabric.route)
+    assert [way.hops for way in ways] == [3, 3, 1, 1, 3]
+    assert [way.address.dscp for way in ways] == [26, 48, 26, 48, 40]
+
+
+@pytest.mark.parametrize(("count", "most", "chosen"), [
+    (3, 8, [0, 1, 2]), (8, 8, list(range(8))), (17, 4, [0, 4, 8, 12]), (0, 4, []),
+])  # fmt: skip
+def test_a_few_ways_are_taken_evenly(count: int, most: int, chosen: list[int]) -> None:
+    """At most so many, over all of them."""
+    assert traffic._spread(list(range(count)), most) == chosen  # type: ignore[arg-type, comparison-overlap]

@@ -17,6 +17,7 @@ from emulator.run.machine import description
 from emulator.run.traffic import Traffic
 from emulator.spec.model import Experiment
 from topologies.files import rule_to_dict
+from topologies.model import Fabric
 
 _PACKAGES = ("numpy", "scapy", "PyYAML", "matplotlib", "Jinja2", "ryu", "os-ken", "mininet")
 
@@ -45,9 +46,6 @@ def manifest_of(
     workloads: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """The manifest's content; what is not known yet is null."""
-    fabric = experiment.fabric
-    state = live.controller_state()
-    changed = {name: {"before": value} for name, value in live.sysctls_before.items()}
     return {
         "run": run_id,
         "name": experiment.name,
@@ -57,13 +55,32 @@ def manifest_of(
         "clock": experiment.clock,
         "started": started.isoformat(),
         "wall_s": wall_s,
-        "dilation": plan.scaling.dilation.value,
-        "shrink": plan.scaling.shrink.value,
-        "scale_reasons": {
-            "dilation": plan.scaling.dilation.reason,
-            "shrink": plan.scaling.shrink.reason,
-        },
+        **_scale(plan),
+        **_machine(live),
+        "shaper_burst_ns": BURST_NS,
+        "idle_hop_us": None if prepared is None else prepared.software_hop_us,
+        **_unloaded(plan),
+        "ecn": [rule_to_dict(rule) for rule in experiment.ecn],
+        "ports": _ports(experiment.fabric, emulated_bps),
+        "workloads": [{key: meta.get(key) for key in ("name", "kind")} for meta in workloads],
+    }
+
+
+def _scale(plan: Plan) -> dict[str, Any]:
+    dilation, shrink = plan.scaling.dilation, plan.scaling.shrink
+    return {
+        "dilation": dilation.value,
+        "shrink": shrink.value,
+        "scale_reasons": {"dilation": dilation.reason, "shrink": shrink.reason},
         "capacity_pps": plan.scaling.capacity_pps,
+    }
+
+
+def _machine(live: LiveFabric) -> dict[str, Any]:
+    """What the run was made of, and what it changed."""
+    state = live.controller_state()
+    changed = {name: {"before": value} for name, value in live.sysctls_before.items()}
+    return {
         "versions": versions() | {"open-vswitch": live.ovs_version},
         "kernel": platform.release(),
         "controller": {key: state.get(key) for key in ("framework", "rules", "rules_hash")},
@@ -72,8 +89,12 @@ def manifest_of(
         "machine": description(),
         "sysctls": {"changed": changed},
         "timings_s": dict(live.timings_s),
-        "shaper_burst_ns": BURST_NS,
-        "idle_hop_us": None if prepared is None else prepared.software_hop_us,
+    }
+
+
+def _unloaded(plan: Plan) -> dict[str, Any]:
+    """One-way times of the idle fabric: of probes, and of full data packets."""
+    return {
         "unloaded": [
             {"class": None, "latency_ns": entry.one_way_ns, "pair": entry.pair.name}
             for entry in plan.probe_pairs
@@ -82,17 +103,18 @@ def manifest_of(
             {"hops": entry.pair.switches, "latency_ns": entry.one_way_ns, "pair": entry.pair.name}
             for entry in plan.pairs
         ],
-        "ecn": [rule_to_dict(rule) for rule in experiment.ecn],
-        "ports": [
-            {
-                "name": port.name,
-                "node": port.node,
-                "peer": fabric.port(port.peer).name,
-                "rate_bps": fabric.link_of(port).rate_bps,
-                "emulated_bps": emulated_bps[port.link],
-                "delay_ns": fabric.link_of(port).delay_ns,
-            }
-            for port in fabric.ports
-        ],
-        "workloads": [{key: meta.get(key) for key in ("name", "kind")} for meta in workloads],
     }
+
+
+def _ports(fabric: Fabric, emulated_bps: Sequence[int]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": port.name,
+            "node": port.node,
+            "peer": fabric.port(port.peer).name,
+            "rate_bps": fabric.link_of(port).rate_bps,
+            "emulated_bps": emulated_bps[port.link],
+            "delay_ns": fabric.link_of(port).delay_ns,
+        }
+        for port in fabric.ports
+    ]

@@ -108,6 +108,9 @@ def watch(
         troubles.append(f"the run was ended early by {interrupt.asked}")
     code = engine.poll() or 0
     if code:
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        troubles.append(f"the NIC engine died ({how})")
+        troubles.append(f"the NIC engine died ({_how(code)})")
     return Watch(code, meter.least, time.monotonic() - begin, tuple(troubles))
+
+
+def _how(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -8,12 +8,15 @@ import pytest
 
 from emulator import calibration
 from emulator.dataplane import compiling
+from emulator.ownership import Owned
 from emulator.run.traffic import route_of
+from tests.fakes.machine import FakeMachine, child
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache folder."""
+    """An empty cache folder, and nothing of ours that runs."""
+    FakeMachine(tmp_path / "machine", monkeypatch)
     monkeypatch.setenv("FABRICLAB_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -62,6 +65,20 @@ def test_a_damaged_note_counts_for_nothing(
     file.write_text(text)
     assert calibration.cached() is None
     assert calibration.capacity_pps() == 30_000
+
+
+def test_what_was_measured_beside_another_run_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be too low for ever; the run at hand uses it."""
+    machine = FakeMachine(tmp_path / "busy", monkeypatch)
+    measure_as(monkeypatch, 9_000)
+    notes: list[str] = []
+    with child() as owner:
+        machine.add(Owned("aaa111", owner))
+        assert calibration.capacity_pps(notes.append) == 9_000
+    assert calibration.cached() is None
+    assert any("not kept" in note for note in notes)
 
 
 def test_what_is_driven_uses_paths_that_do_not_meet() -> None:

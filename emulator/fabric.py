@@ -24,7 +24,7 @@ from emulator.dataplane.plane import DataPlane
 from emulator.kernel import links, netlink, netns, offloads
 from emulator.kernel.forking import Forked
 from emulator.kernel.priority import raise_priority
-from emulator.kernel.process import spawn, stop
+from emulator.kernel.process import is_listening, spawn, stop
 from emulator.ovs import Bridge, BridgePort, OpenVSwitch
 from emulator.ownership import Ledger, exclusive
 from emulator.waiting import wait_for
@@ -181,12 +181,14 @@ class LiveFabric:
             self._create_namespaces()
         with self._timed("links"):
             self._create_links()
+        if self._with_controller:
+            with self._timed("controller"):
+                self._start_agent()
+                self.start_controller()
         with self._timed("switches"):
             self._start_switches()
         if self._with_controller:
             with self._timed("rules"):
-                self._start_agent()
-                self.start_controller()
                 self.await_controller()
 
     def _create_namespaces(self) -> None:
@@ -217,10 +219,13 @@ class LiveFabric:
 
     def _start_switches(self) -> None:
         self.ovs = OpenVSwitch(self.folder / "ovs", self.switches_fd, self.settings.datapath)
+        self.ovs.start(self.ledger.add_process)
+        self.priority = raise_priority(self.ovs.processes[-1].pid)
+        if self._controller is not None:
+            self._await_listening()
+        # Its sockets take the buffers of the moment at which ports are added and first sent to.
         with exclusive(), sysctls.raised(sysctls.FOR_OPEN_VSWITCH, self.ledger) as before:
             self.sysctls_before = before
-            self.ovs.start(self.ledger.add_process)
-            self.priority = raise_priority(self.ovs.processes[-1].pid)
             self.ovs.add_bridges(_bridges(self.fabric), f"tcp:127.0.0.1:{OPENFLOW_PORT}")
             self.ovs.send_first_frame(self.fabric.switches[0].name)
 
@@ -282,13 +287,26 @@ class LiveFabric:
             return {}
         return state
 
+    def _check_controller(self) -> None:
+        """MachineError with the log's end when the controller's process died."""
+        if self._controller.poll() is not None:
+            log = (self.folder / "controller.log").read_text(errors="replace")
+            raise MachineError(f"the controller ended early: {log.strip()[-600:]}")
+
+    def _await_listening(self) -> None:
+        """Waits until switches can connect: a refused one would try again after a second."""
+
+        def listening() -> bool:
+            self._check_controller()
+            return is_listening(self._controller.pid, OPENFLOW_PORT)
+
+        wait_for(listening, _READY_PATIENCE_S, "the controller to listen")
+
     def await_controller(self) -> None:
         """Waits until all rules are in; MachineError with the log's end when the process died."""
 
         def ready() -> bool:
-            if self._controller.poll() is not None:
-                log = (self.folder / "controller.log").read_text(errors="replace")
-                raise MachineError(f"the controller ended early: {log.strip()[-600:]}")
+            self._check_controller()
             return bool(self.controller_state().get("ready"))
 
         wait_for(ready, _READY_PATIENCE_S, "the controller to install all rules")

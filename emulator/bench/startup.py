@@ -20,7 +20,7 @@ from emulator.bench.setting import Setting, loopback_up, new_ledger, scratch_nam
 from emulator.clock.live import LiveClock
 from emulator.dataplane.medium import KernelMedium
 from emulator.fabric import FabricSettings, LiveFabric
-from emulator.kernel.process import spawn, stop
+from emulator.kernel.process import spawn
 from emulator.ovs import OpenVSwitch
 from emulator.run import warmup
 from emulator.run.ending import standing
@@ -146,6 +146,7 @@ def _run_mininet(
             lambda: process.poll() is not None, _MININET_PATIENCE_S, "Mininet to start and end"
         )
     finally:
-        stop(process)
+        process.kill()
+        process.wait()
     if not report.exists():
         raise MachineError(f"Mininet failed: {log.read_text(errors='replace').strip()[-400:]}")

@@ -100,3 +100,18 @@ def kill_and_wait(pid: int, started: str, patience_s: float = 5.0) -> bool:
     while is_alive(pid, started) and time.monotonic() < deadline:
         time.sleep(0.005)
     return True
+
+
+_TCP_LISTEN = "0A"
+
+
+def is_listening(pid: int, port: int) -> bool:
+    """True when something in a process's network namespace listens on a TCP port (IPv4)."""
+    try:
+        lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+    except OSError:
+        return False
+    rows = (line.split() for line in lines)
+    return any(
+        state == _TCP_LISTEN and local.endswith(f":{port:04X}") for _, local, _, state, *_ in rows
+    )

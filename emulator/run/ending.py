@@ -27,16 +27,23 @@ def orderly() -> Iterator[None]:
 
 @contextmanager
 def standing(thing: AbstractContextManager[T]) -> Iterator[T]:
-    """The thing during the block; a second Ctrl-C does not keep it from being taken away."""
+    """The thing during the block; it is taken away whole, however often the user asks for the end.
+
+    Raises:
+        KeyboardInterrupt: the user asked while it was being taken away; raised afterwards.
+    """
     before: dict[int, Any] = {}
+    asked: list[int] = []
 
     def shield() -> None:
         for number in _SIGNALS:
-            before[number] = signal.signal(number, signal.SIG_IGN)
+            before[number] = signal.signal(number, lambda number, _frame: asked.append(number))
 
     def unshield() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if asked:
+            raise KeyboardInterrupt
 
     with ExitStack() as stack:
         stack.callback(unshield)

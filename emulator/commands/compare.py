@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator import DISTRIBUTION
 from emulator.commands.common import add_override_arguments, overrides
@@ -17,12 +18,13 @@ from emulator.commands.common_run import (
     add_run_arguments,
     launched,
 )
-from topologies.errors import SpecError
+from topologies.errors import FabriclabError, SpecError
 
 if TYPE_CHECKING:
     from emulator.run.series import Series
 
 EXIT_FAILED = 2
+T = TypeVar("T")
 _MAX_NAMED = 4
 _ENDINGS = (".yaml", ".yml")
 
@@ -114,29 +116,47 @@ def run_file(arguments: argparse.Namespace, file: Path) -> int:
     experiments = series.prepare(file, common, wanted, calibration.cached())
     with launched(arguments) as launcher:
         done = series.run_series(launcher, experiments)
-    finish(done, arguments.out, arguments.results)
+    missing = finish(done, arguments.out, arguments.results)
     if done.interrupted:
         return EXIT_INTERRUPTED
-    if done.problems:
+    if done.problems or missing:
         return EXIT_FAILED
     return EXIT_INVALID if done.invalid else 0
 
 
-def finish(done: Series, out: Path | None, results: Path) -> None:
-    """Print the comparison of what finished, the reports' paths, and what is missing."""
-    from emulator.commands import report  # noqa: PLC0415 - Matplotlib takes a second
-    from emulator.report.html import build_report  # noqa: PLC0415
+def finish(done: Series, out: Path | None, results: Path) -> list[str]:
+    """Print the comparison of what finished, the reports' paths, and what is missing.
 
-    pages = [build_report(folder) for folder in done.folders]
+    Returns:
+        A sentence for each page that could not be written; the others are.
+    """
+    from emulator.commands import report  # noqa: PLC0415 - keeps the help text quick
+    from emulator.report.html import build_report  # noqa: PLC0415 - Matplotlib takes a second
+
+    missing: list[str] = []
+    # Reports first: the comparison links to them.
+    tries = [_try(missing, partial(build_report, folder)) for folder in done.folders]
+    pages = [page for written in tries for page in written]
     if len(done.finished) > 1:
-        show(done.finished, out or default_out(done.finished, results))
+        target = out or default_out(done.finished, results)
+        _try(missing, lambda: show(done.finished, target))
     else:
         for folder in done.folders:
-            report.show(folder)
+            report.show_table(folder)
     for page in pages:
         print(f"report: {page}")
-    for problem in [*done.problems, *_cautions(done)]:
+    for problem in [*done.problems, *missing, *_cautions(done)]:
         print(f"{DISTRIBUTION}: {problem}", file=sys.stderr)
+    return missing
+
+
+def _try(problems: list[str], write: Callable[[], T]) -> list[T]:
+    """What `write` returns, in a list; an error becomes one of the problems instead."""
+    try:
+        return [write()]
+    except FabriclabError as error:
+        problems.append(str(error))
+        return []
 
 
 def _cautions(done: Series) -> list[str]:

@@ -36,13 +36,19 @@ def run(arguments: argparse.Namespace) -> int:
 def show(path: Path) -> None:
     """Write one run's report; print its table and where the report is."""
     from emulator.report.html import build_report  # noqa: PLC0415 - Matplotlib takes a second
-    from emulator.results.reader import RunReader  # noqa: PLC0415
-    from emulator.results.table import print_table  # noqa: PLC0415
 
     report = build_report(path)
+    show_table(path)
+    print(f"\nreport: {report}")
+
+
+def show_table(path: Path) -> None:
+    """Print one run's table."""
+    from emulator.results.reader import RunReader  # noqa: PLC0415 - keeps the help text quick
+    from emulator.results.table import print_table  # noqa: PLC0415
+
     summary = RunReader.open(path, allow_incomplete=True).summary
     if summary is None:
         print(f"INCOMPLETE  {path.name}: the run is still going or was cut short")
     else:
         print_table(summary, sys.stdout, os.environ)
-    print(f"\nreport: {report}")

@@ -130,6 +130,35 @@ def test_one_that_cannot_run_does_not_stop_the_others(
     assert "fabriclab: b: the controller ended early" in captured.err
 
 
+def test_a_report_that_cannot_be_written_does_not_hide_the_table(
+    launcher: FakeLauncher, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a full disk the runs are there all the same; what is missing is named; code 2."""
+
+    def full(run: Path) -> Path:
+        if run.name.endswith("000002"):
+            raise MachineError(f"{run / 'report.html'} cannot be written: No space left on device")
+        return _page_without_pictures(run)
+
+    monkeypatch.setattr(html, "build_report", full)
+    assert _compare(launcher, SINGLE, *BOTH) == 2
+    captured = capsys.readouterr()
+    assert "roce-ecn against ethernet" in captured.out
+    assert captured.out.count("report: ") == 1
+    assert "000002/report.html cannot be written: No space left on device" in captured.err
+
+
+def test_a_comparison_that_cannot_be_written_is_named(
+    launcher: FakeLauncher, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reports' paths are printed before it."""
+    (tmp_path / "file").touch()
+    assert _compare(launcher, SINGLE, *BOTH, "--out", str(tmp_path / "file" / "x")) == 2
+    captured = capsys.readouterr()
+    assert captured.out.count("report: ") == 2
+    assert "cannot be created" in captured.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -23,7 +23,7 @@ def test_contiguous_ring_reaches_the_host_rate(tmp_path: Path) -> None:
     """Eight ranks side by side on a 1:1 fabric: at least 95 % of the rate less headers."""
     ran = run(
         {"name": "contiguous", "fabric": leaf_spine(4, 2, 2),
-         "workloads": [ring(8, "contiguous", "24 MB")], "dilation": 4000, "shrink": 1},
+         "workloads": [ring(8, "contiguous", "64 MiB")], "dilation": 4000, "shrink": 1},
         tmp_path,
     )  # fmt: skip
     assert ran.summary["verdict"] == "VALID", ran.summary["reasons"]

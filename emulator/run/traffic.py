@@ -22,6 +22,7 @@ from emulator.results.columns import STATUS_UNFINISHED
 from emulator.results.store import RunFolder
 from emulator.run import warmup
 from emulator.run.recording import FolderRecorder
+from emulator.scale import host_rates_bps
 from emulator.spec.model import Experiment
 from topologies.errors import SpecError
 from topologies.model import Link
@@ -29,23 +30,31 @@ from traffic.nic import engine as nic
 from traffic.nic.engine import NicEngine
 from traffic.nic.pacing import NicQueue
 from traffic.tasks import Flow, Task
-from traffic.wire import ACK_FRAME_BYTES
+from traffic.wire import ACK_FRAME_BYTES, wire_bytes
 
 TICK_WALL_NS = 1_000_000
 LEAST_TICK_WALL_NS = 250_000
 _TICKS_PER_ROUND_TRIP = 8
 _LOOKAHEAD_TICKS = 1.5
+_LOOKAHEAD_PACKETS = 1.5
 _QUIET_WALL_NS = 50_000_000
 _DRAIN_WALL_NS = 5_000_000_000
 _MAX_CHECKED_PAIRS = 8
 
 
 def pace_of(plan: Plan, dilation: float, software_wall_ns: float = 0.0) -> Pace:
-    """The engine's rhythm: a tick well below the round trip, but few enough to be cheap."""
+    """The engine's rhythm: a tick well below the round trip, but few enough to be cheap.
+
+    NIC queues are filled ahead for a tick and a half, and for the packet that may be on the wire
+    already: how much of it has gone is not known, so it counts as whole.
+    """
     shortest_ns = min((pair.round_trip_ns for pair in plan.pairs), default=0.0)
     wall = min(TICK_WALL_NS, shortest_ns * dilation / _TICKS_PER_ROUND_TRIP)
     tick_ns = max(1, round(max(LEAST_TICK_WALL_NS, wall) / dilation))
-    return Pace(tick_ns, max(1, round(tick_ns * _LOOKAHEAD_TICKS)), software_wall_ns / dilation)
+    slowest_bps = min(host_rates_bps(plan.experiment.fabric))
+    packet_ns = wire_bytes(plan.frame_bytes) * 8e9 / slowest_bps
+    ahead_ns = round(tick_ns * _LOOKAHEAD_TICKS + packet_ns * _LOOKAHEAD_PACKETS)
+    return Pace(tick_ns, max(1, ahead_ns), software_wall_ns / dilation)
 
 
 def route_of(experiment: Experiment) -> Route:

@@ -17,12 +17,14 @@ from emulator.plan import make_plan
 from emulator.results.reader import RunReader
 from emulator.results.store import RunFolder
 from emulator.run import traffic
+from emulator.scale import host_rates_bps
 from emulator.transport import TransportSettings
 from tests.fakes.medium import FakeClock, FakeMedium, FakeQueue
 from tests.fakes.nic_rig import PARAMETERS, PAYLOAD, RATE_BPS, Rig, flow, probe_stream
 from tests.unit.emulator.spec_samples import experiment
 from topologies.addressing import host_ip
 from traffic.tasks import Compute, Flow
+from traffic.wire import wire_bytes
 
 PLAN = make_plan(experiment(), 20_000)
 
@@ -36,7 +38,8 @@ def test_the_tick_is_a_fraction_of_the_round_trip_within_bounds(dilation: float)
     assert wall_ns == pytest.approx(
         min(max(shortest_ns * dilation / 8, 250_000), 1_000_000), abs=dilation
     )
-    assert pace.lookahead_ns == pytest.approx(1.5 * pace.tick_ns, abs=1)
+    packet_ns = wire_bytes(PLAN.frame_bytes) * 8e9 / min(host_rates_bps(PLAN.experiment.fabric))
+    assert pace.lookahead_ns == pytest.approx(1.5 * pace.tick_ns + 1.5 * packet_ns, abs=1)
     assert pace.software_ns == 30_000 / dilation
 
 

@@ -81,6 +81,23 @@ def test_what_was_measured_beside_another_run_is_not_kept(
     assert any("not kept" in note for note in notes)
 
 
+def test_a_full_disk_does_not_keep_a_run_from_starting(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be kept is used, said, and measured again the next time."""
+    measure_as(monkeypatch, 20_000)
+    notes: list[str] = []
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", full)
+        assert calibration.capacity_pps(notes.append) == 20_000
+    assert any("cannot be written (No space left on device)" in note for note in notes)
+    assert list(cache.iterdir()) == []
+
+
 def test_what_is_driven_uses_paths_that_do_not_meet() -> None:
     """Every host sends and receives one flow, and no link carries two in one direction."""
     chosen = calibration.experiment()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
 from emulator import naming, ownership, sysctls
-from emulator.kernel.process import is_alive, start_time
+from emulator.kernel.process import is_alive, is_listening, start_time
 from emulator.ownership import (
     FILE,
     Ledger,
@@ -162,3 +163,15 @@ def test_one_at_a_time_may_change_the_host_s_settings(machine: FakeMachine) -> N
     with exclusive(), pytest.raises(BlockingIOError):
         take()
     take()
+
+
+def test_a_port_that_somebody_listens_on_is_seen() -> None:
+    """Bound alone is not listening; another port, and a process that is gone, are not."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        assert not is_listening(os.getpid(), port)
+        server.listen()
+        assert is_listening(os.getpid(), port)
+        assert not is_listening(GONE[0], port)
+    assert not is_listening(os.getpid(), port)

@@ -163,7 +163,9 @@ def _cautions(done: Series) -> list[str]:
     """What a reader of the table must know."""
     cautions = [f"the run {label!r} is INVALID; its report says why" for label in done.invalid]
     if done.interrupted:
-        cautions.append("ended early: the comparison holds the runs that had finished")
+        several = len(done.finished) > 1
+        what = "holds the runs that had finished" if several else "needs two runs that finished"
+        cautions.append(f"ended early: the comparison {what}")
     return cautions
 
 

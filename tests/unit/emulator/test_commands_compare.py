@@ -105,7 +105,7 @@ def test_ctrl_c_compares_what_had_finished(
     assert "b against a" in captured.out
     assert "c against a" not in captured.out
     assert captured.out.count("report: ") == 3
-    assert "ended early" in captured.err
+    assert "ended early: the comparison holds the runs that had finished" in captured.err
 
 
 def test_ctrl_c_in_the_first_run_shows_that_run(
@@ -114,9 +114,10 @@ def test_ctrl_c_in_the_first_run_shows_that_run(
     """There is nothing to compare, so its own table is shown."""
     launcher.interrupted_in = "a"
     assert _compare(launcher, SINGLE, *THREE) == 130
-    out = capsys.readouterr().out
-    assert out.startswith("INVALID")
-    assert "comparison: " not in out
+    captured = capsys.readouterr()
+    assert captured.out.startswith("INVALID")
+    assert "comparison: " not in captured.out
+    assert "ended early: the comparison needs two runs that finished" in captured.err
 
 
 def test_one_that_cannot_run_does_not_stop_the_others(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator import fidelity, naming
-from emulator.fabric import FabricSettings, LiveFabric
+from emulator.fabric import LiveFabric
 from emulator.kernel.forking import Forked
 from emulator.kernel.priority import normal_priority, raise_priority
 from emulator.ownership import Ledger
@@ -22,6 +22,7 @@ from emulator.results.store import RunFolder
 from emulator.results.summary import SummaryParts, assemble
 from emulator.run import evidence as collect
 from emulator.run import traffic
+from emulator.run.building import fabric_settings
 from emulator.run.capture import capturing
 from emulator.run.manifest import manifest_of
 from emulator.run.progress import Progress
@@ -107,8 +108,8 @@ class _Run:
             self.experiment.workloads, self.experiment.fabric, self.experiment.seed, self.shrink
         )
         self.tasks = [task for workload in self.workloads for task in workload.tasks]
-        links = self.experiment.fabric.links
-        self.emulated_bps = [scale.emulated_bps(link.rate_bps) for link in links]
+        self.settings = fabric_settings(self.plan, request.datapath)
+        self.emulated_bps = self.settings.emulated_bps
         expected_ns = max(self.plan.expected_model_ns, _LEAST_EXPECTED_NS)
         self.limit_ns = self.experiment.duration_ns or round(PATIENCE * expected_ns)
         self.run_id = naming.new_run_id()
@@ -125,16 +126,8 @@ class _Run:
                 f"{self.plan.expected_wall_ns / 1e9:.0f} s of traffic"
             )
             ledger = Ledger(self.run_id, folder.path)
-            live = LiveFabric(self._settings(), ledger, self.progress.note)
+            live = LiveFabric(self.settings, ledger, self.progress.note)
             return self._in_fabric(live, folder)
-
-    def _settings(self) -> FabricSettings:
-        experiment = self.experiment
-        return FabricSettings(
-            experiment.fabric, self.emulated_bps, experiment.seed, experiment.ecn,
-            experiment.scheduler, experiment.buffers, experiment.routing.section,
-            self.request.datapath, self.dilation,
-        )  # fmt: skip
 
     def _in_fabric(self, live: LiveFabric, folder: RunFolder) -> Outcome:
         with live:

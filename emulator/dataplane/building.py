@@ -1,6 +1,6 @@
 """What a fabric needs of the kernel, as lists of netlink messages. PURE.
 
-Interface indices are chosen here (BASE + port index), so nothing has to be looked up later.
+Interface indices are chosen here (a base + port index), so nothing has to be looked up later.
 Switch ports live in the run's one namespace for switches, host ports each in their host's.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from emulator.dataplane.layout import FIRST_INTERFACE
 from emulator.dataplane.plane import Programs
 from emulator.kernel import links, netlink, queues
 from topologies.addressing import host_ip, host_mac
 from topologies.model import Fabric, Port
 from topologies.settings import ClassRule
 
-INDEX_BASE = 1000
 ETHERNET_BYTES = 14
 PLANE_PREFIX = 16  # 10.<plane>.0.0/16 is on-link on the port of that plane
 # Classes 6 and 7 (control, DSCP 48 and above) go first; the others share equally.
@@ -23,7 +23,7 @@ DEFAULT_LEAVES = (*(queues.LeafClass(1, 1) for _ in range(6)), *(queues.LeafClas
 
 def interface_index(port: int) -> int:
     """Interface index of a port in its namespace."""
-    return INDEX_BASE + port
+    return FIRST_INTERFACE + port
 
 
 def port_mac(fabric: Fabric, port: Port) -> str:

@@ -11,6 +11,10 @@ GAP_BUCKETS = 16
 FLAG_SWITCH = 1
 ALPHA_ONE = 256
 PROBABILITY_ONE = 65536
+FIRST_INTERFACE = 1000
+"""Interface index of port 0, which does not exist; `wire_delay` tells ports by it."""
+NUMBER_WORDS = 8
+"""32-bit words of a set of leaf or host numbers, 0-255."""
 
 CLASS_CONFIG = np.dtype(
     [("kmin", "<u4"), ("kmax", "<u4"), ("pmax", "<u4"), ("alpha", "<u4")], align=True
@@ -23,6 +27,12 @@ PORT_CONFIG = np.dtype(
         ("seed", "<u4"),
         ("ns_per_kib", "<u8"),
         ("classes", CLASS_CONFIG, (CLASSES,)),
+        ("link_ns", "<u4"),
+        ("header_ns", "<u4"),
+        ("ps_per_byte", "<u4"),
+        ("leaf", "<u4"),
+        ("whole_hosts", "<u4", (NUMBER_WORDS,)),
+        ("whole_leaves", "<u4", (NUMBER_WORDS,)),
     ],
     align=True,
 )
@@ -50,6 +60,7 @@ PORT_STATE = np.dtype(
         ("busy_gaps", "<u8"),
         ("overruns", "<u8"),
         ("received_packets", "<u8"),
+        ("last_byte_ns", "<u8"),
         ("late_gaps", "<u8", (GAP_BUCKETS,)),
     ],
     align=True,

@@ -20,11 +20,12 @@ RING_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """File descriptors of the three programs."""
+    """File descriptors of the programs."""
 
     egress: int
     wire_out: int
     nic_receive: int
+    wire_delay: int
 
 
 class DataPlane(Tables):
@@ -45,9 +46,8 @@ class DataPlane(Tables):
         self, fabric: Fabric, emulated_bps: Sequence[int], seed: int, object_file: Path
     ) -> None:
         loaded = self._loaded = BpfObject(object_file)
-        self.programs = Programs(
-            *(loaded.program_fd(name) for name in ("mmu_egress", "wire_out", "nic_receive"))
-        )
+        names = ("mmu_egress", "wire_out", "nic_receive", "wire_delay")
+        self.programs = Programs(*(loaded.program_fd(name) for name in names))
         super().__init__(
             fabric,
             emulated_bps,

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from emulator.dataplane import layout
+from emulator.dataplane.delays import LinkDelay
 from topologies.errors import SpecError
 from topologies.model import Fabric
 from topologies.settings import BufferRule, EcnRule, resolve, resolve_alphas
@@ -41,6 +42,7 @@ class Tables:
         configs: settings by port index; entry 0 is unused.
         states: counters by port index; entry 0 is unused.
         switches: buffer and its use by switch number.
+        delays_in_path: links delay packets, as `set_delays` says.
 
     Raises:
         SpecError: the fabric has more ports or switches than the data plane.
@@ -68,6 +70,7 @@ class Tables:
         self._towards_switch = np.array([fabric.port(n).peer for n in self._of_switch.tolist()])
         self._fill_ports(emulated_bps, seed)
         self.switches["buffer_bytes"] = fabric.buffer_bytes
+        self.delays_in_path = False
 
     def _fill_ports(self, emulated_bps: Sequence[int], seed: int) -> None:
         for port in self.fabric.ports:
@@ -112,6 +115,16 @@ class Tables:
         for switch in self.switch_ids:
             self.set_buffer(switch, self.fabric.buffer_bytes, alphas)
 
+    def set_delays(self, delays: Mapping[int, LinkDelay]) -> None:
+        """What each link and switch adds to a packet's way, by port index; before any traffic."""
+        self.delays_in_path = True
+        for port, delay in delays.items():
+            config = self.configs[port]
+            config["link_ns"], config["header_ns"] = delay.link_ns, delay.header_ns
+            config["ps_per_byte"], config["leaf"] = delay.ps_per_byte, delay.leaf
+            config["whole_hosts"] = _words(delay.whole_hosts)
+            config["whole_leaves"] = _words(delay.whole_leaves)
+
     def reset(self) -> None:
         """Sets all counters to 0; the fabric must be idle."""
         self.states.view(np.uint8)[:] = 0
@@ -129,7 +142,12 @@ class Tables:
         return total
 
     def inside_switches(self) -> int:
-        """Packets that have left one queue and not reached the next: the switches' own work."""
+        """Packets that have left one queue and not reached the next: the switches' own work.
+
+        Where links delay packets, these are on a link, where they belong: then it is 0.
+        """
+        if self.delays_in_path:
+            return 0
         arrived = self._column("out_packets").sum(1)[self._towards_switch]
         handled = (self._column("in_packets") + self._column("drop_packets"))[self._of_switch]
         return int(arrived.sum() - handled.sum())
@@ -142,6 +160,12 @@ class Tables:
 def _check_room(what: str, wanted: int, room: int) -> None:
     if wanted > room:
         raise SpecError("fabric", f"{wanted} {what}", f"is more than {room}, the most there can be")
+
+
+def _words(numbers: Iterable[int]) -> npt.NDArray[np.uint32]:
+    """A set of numbers as bits, the lowest first."""
+    bits = sum(1 << number for number in numbers)
+    return np.frombuffer(bits.to_bytes(4 * layout.NUMBER_WORDS, "little"), "<u4")
 
 
 def _lottery_seed(seed: int, name: str) -> int:

@@ -1,10 +1,13 @@
-/* The data plane's fast path: three classifier programs that share their maps.
+/* The data plane's fast path: classifier programs that share their maps.
  *
  *   mmu_egress   clsact egress of every port: classify, admit or drop, mark CE, count in
  *   wire_out     clsact ingress of the peer: the frame has left the queue, count out
  *   nic_receive  the same on a host, and RoCEv2 frames go to the NIC's ring instead of the stack
+ *   wire_delay   instead of wire_out, where links delay frames: clsact egress of the ifb device
+ *                that holds them; says when each frame is there, and fq lets it go then
  *
  * A filter's classid tells a program its port (1..MAX_PORTS), so one load serves all ports.
+ * wire_delay serves many ports with one filter and goes by the interface that a frame came from.
  * Both ends of a veth pair are in one kernel: in - out is the exact occupancy of a queue.
  * Sizes are bytes of the Ethernet frame without FCS; rates count 24 bytes more on the wire.
  * The structures are mirrored in emulator/dataplane/layout.py; a test compares them.
@@ -27,6 +30,9 @@
 #define HTB_MAJOR 0x10000
 #define HTB_FIRST_LEAF 0x10
 #define FLAG_SWITCH 1
+#define FIRST_INTERFACE 1000
+#define NUMBER_WORDS 8
+#define MIN_FRAME 60
 #define SETTLED 4
 #define ALPHA_SHIFT 8
 /* TC_ACT_SHOT would reach the sender as an error, and Open vSwitch then gives up the whole batch. */
@@ -48,6 +54,13 @@ struct port_config {
 	__u32 seed;              /* of the marking lottery */
 	__u64 ns_per_kib;        /* time of 1024 bytes on the wire, ns */
 	struct class_config classes[CLASSES];
+	/* What arrives here is delayed; all 0 where the receiving NIC holds packets instead. */
+	__u32 link_ns;           /* propagation to here, and then the latency of this switch */
+	__u32 header_ns;         /* of the header, all that a cut-through switch waits for */
+	__u32 ps_per_byte;       /* of the link that ends here */
+	__u32 leaf;              /* number of this leaf; 0 on spines and hosts */
+	__u32 whole_hosts[NUMBER_WORDS];  /* bit n: frames to host n of this leaf must be in whole */
+	__u32 whole_leaves[NUMBER_WORDS]; /* bit n: frames to hosts of another leaf n must */
 };
 
 struct class_state {
@@ -65,6 +78,7 @@ struct port_state {
 	__u64 busy_ns, busy_wire_bytes, busy_gaps;
 	__u64 overruns;          /* frames that found the NIC's ring full */
 	__u64 received_packets;  /* frames that the NIC took */
+	__u64 last_byte_ns;      /* when the last frame that came in here was in whole */
 	__u64 late_gaps[GAP_BUCKETS]; /* by log2 of the lateness in us */
 };
 
@@ -293,6 +307,65 @@ int wire_out(struct __sk_buff *skb)
 	return TC_ACT_OK;
 }
 
+static __always_inline int has_bit(__u32 *words, __u32 number)
+{
+	return words[(number >> 5) & (NUMBER_WORDS - 1)] >> (number & 31) & 1;
+}
+
+/* Address plan: 10.<plane>.<leaf>.<host>. */
+static __always_inline int waits_for_whole(struct port_config *config, struct iphdr *ip)
+{
+	__u32 address = bpf_ntohl(ip->daddr), leaf = address >> 8 & 0xff;
+
+	if (leaf == config->leaf)
+		return has_bit(config->whole_hosts, address & 0xff);
+	return has_bit(config->whole_leaves, leaf);
+}
+
+/* A frame leaves a queue when its transmission starts; this is when its last byte is here. The
+ * shaper's burst lets a frame go before the line is free, but a line cannot reorder: a short frame
+ * is not here before the long one that it follows.
+ */
+static __always_inline __u64 last_byte_ns(struct port_config *config, struct port_state *state,
+					  __u32 length, __u64 now)
+{
+	__u64 bytes = (length < MIN_FRAME ? MIN_FRAME : length) + WIRE_OVERHEAD;
+	__u64 end = now + (bytes * config->ps_per_byte + 500) / 1000;
+
+	if (end < state->last_byte_ns)
+		end = state->last_byte_ns;
+	state->last_byte_ns = end;
+	return end;
+}
+
+/* fq keeps the frames of one flow in order, and a later frame that is due sooner would wait for the
+ * earlier one. So a flow, which the hash names, is what can never be overtaken.
+ */
+SEC("tc")
+int wire_delay(struct __sk_buff *skb)
+{
+	__u32 port = skb->ingress_ifindex - FIRST_INTERFACE, whole;
+	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
+	struct port_state *state = bpf_map_lookup_elem(&port_states, &port);
+	struct iphdr *ip = ipv4_of(skb);
+	__u64 now = bpf_ktime_get_ns(), due;
+
+	if (!config || !state)
+		return TC_ACT_SHOT;
+	if (config->flags & FLAG_SWITCH)
+		count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now);
+	due = last_byte_ns(config, state, skb->len, now);
+	whole = ip ? waits_for_whole(config, ip) : 1;
+	if (!whole)
+		due = now + config->header_ns;
+	due += config->link_ns;
+	bpf_set_hash(skb, port << 1 | whole);
+	/* Only IP has a mark for it that the stack takes off again. */
+	if (bpf_skb_set_tstamp(skb, due, BPF_SKB_TSTAMP_DELIVERY_MONO))
+		skb->tstamp = due;
+	return TC_ACT_OK;
+}
+
 struct bth {
 	__u8 opcode;
 	__u8 flags;
@@ -359,7 +432,7 @@ int nic_receive(struct __sk_buff *skb)
 	count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now);
 	frame = ip ? roce_of(skb) : NULL;
 	if (!frame)
-		return TC_ACT_OK;
+		return TC_ACT_UNSPEC; /* to the next filter, which delays it, if there is one */
 	record = bpf_ringbuf_reserve(&nic_ring, sizeof(*record), 0);
 	if (!record) {
 		__sync_fetch_and_add(&state->overruns, 1);

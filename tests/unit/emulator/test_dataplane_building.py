@@ -26,7 +26,7 @@ TWO_PLANES = build_fabric(
         "back": {"leaves": 1, "spines": 0, "hosts_per_leaf": 4},
     }
 )
-PROGRAMS = Programs(egress=31, wire_out=32, nic_receive=33)
+PROGRAMS = Programs(egress=31, wire_out=32, nic_receive=33, wire_delay=34)
 CREATES_LINK, CREATES_QDISC, CREATES_CLASS, CREATES_FILTER = 16, 36, 40, 44
 
 

@@ -82,14 +82,26 @@ class Assembler:
         route: the path of a flow.
         pace: the engine's rhythm.
         settings: window and timeout.
+        delays_in_path: all links but the last delay packets themselves, and so do the switches.
     """
 
     def __init__(
-        self, experiment: Experiment, route: Route, pace: Pace, settings: TransportSettings
+        self,
+        experiment: Experiment,
+        route: Route,
+        pace: Pace,
+        settings: TransportSettings,
+        delays_in_path: bool = False,
     ) -> None:
         self.experiment, self._route, self._pace = experiment, route, pace
-        self._settings = settings
+        self._settings, self._delays_in_path = settings, delays_in_path
         self.fabric = experiment.fabric
+
+    def _hold(self, links: Sequence[Link]) -> Path:
+        """What the receiving NIC adds to a path: what nothing before it has."""
+        if self._delays_in_path:
+            return delay_of(links[-1:], self.experiment, 0.0)
+        return delay_of(links, self.experiment, self._pace.software_ns)
 
     def _address(self, src: str, dst: str, plane: int, number: int, dscp: int) -> wire.FlowAddress:
         fabric = self.fabric
@@ -105,9 +117,9 @@ class Assembler:
         address = self._address(src, dst, plane, number, dscp)
         source, target = port_of(self.fabric, src, plane), port_of(self.fabric, dst, plane)
         links = self._route(src, dst, plane, address.sport)
-        path = delay_of(links, self.experiment, self._pace.software_ns)
+        there, back = self._hold(links), self._hold(links[::-1])
         rate_bps = self.fabric.link_of(source).rate_bps
-        return Endpoints(source.index, target.index, address, rate_bps, path)
+        return Endpoints(source.index, target.index, address, rate_bps, there, back)
 
     def parameters(self) -> NicParameters:
         """Transport settings of all NICs."""
@@ -148,9 +160,8 @@ class Assembler:
         address = self._address(src, dst, plane, spread, wire.dscp_of(tc))
         address = replace(address, dest_qp=PROBE_QP_BASE + number)
         links = self._route(src, dst, plane, address.sport)
-        path = delay_of(links, self.experiment, self._pace.software_ns)
         return ProbeStream(
-            number, tc, src, dst, port.index, address, path, interval_ns, 0.0, payload
+            number, tc, src, dst, port.index, address, self._hold(links), interval_ns, 0.0, payload
         )
 
     def plan(self, tasks: Sequence[Task], streams: Sequence[ProbeStream] = ()) -> Plan:

@@ -43,7 +43,8 @@ def address(src: str, dst: str, dscp: int = 26, entropy: int = 0) -> wire.FlowAd
 def endpoints(src: str = "h1", dst: str = "h2", rate_bps: int = RATE_BPS, path: Path = PATH,
               **keys: int) -> Endpoints:  # fmt: skip
     """Where a connection between two hosts runs."""
-    return Endpoints(number_of(src), number_of(dst), address(src, dst, **keys), rate_bps, path)
+    headers = address(src, dst, **keys)
+    return Endpoints(number_of(src), number_of(dst), headers, rate_bps, path, path)
 
 
 def flow(number: int, size_bytes: int, src: str = "h1", dst: str = "h2", **keys: Any) -> Flow:

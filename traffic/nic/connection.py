@@ -43,7 +43,8 @@ class Endpoints:
         dst_port: index of the receiving host's port.
         address: headers of the forward direction; `dest_qp` is set by the connection.
         rate_bps: line rate of the sending port, bit/s.
-        path: delay of the path (the same both ways).
+        path: delay of the path of data.
+        back: delay of the way back.
     """
 
     src_port: int
@@ -51,6 +52,7 @@ class Endpoints:
     address: FlowAddress
     rate_bps: int
     path: Path
+    back: Path
 
 
 @dataclass(slots=True)
@@ -94,7 +96,7 @@ class Connection:
         self.line_gap_ns = self.wire_bytes * 8e9 / ends.rate_bps
         self.queued = False
         self.last_due_ns = [0, 0]
-        self._holds: dict[int, int] = {}
+        self._holds: tuple[dict[int, int], ...] = {}, {}
 
     @property
     def sender_qp(self) -> int:
@@ -125,9 +127,10 @@ class Connection:
             length: frame bytes without FCS.
             direction: 1 for data, 0 for what comes back.
         """
-        hold = self._holds.get(length)
+        hold = self._holds[direction].get(length)
         if hold is None:
-            hold = self._holds[length] = self.ends.path.hold_ns(length)
+            path = self.ends.path if direction else self.ends.back
+            hold = self._holds[direction][length] = path.hold_ns(length)
         due = max(arrived_ns + hold, self.last_due_ns[direction])
         self.last_due_ns[direction] = due
         return due

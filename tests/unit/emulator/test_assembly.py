@@ -30,10 +30,12 @@ PROBES = {"pairs": "all-leaves", "rate": "100000 /s", "classes": [0, 3], "size":
 FULL = wire.data_frame_bytes(4096)
 
 
-def assembler(chosen: Experiment | None = None, pace: Pace = PACE) -> Assembler:
+def assembler(
+    chosen: Experiment | None = None, pace: Pace = PACE, delays_in_path: bool = False
+) -> Assembler:
     """An assembler of the small sample experiment."""
     chosen = chosen or experiment()
-    return Assembler(chosen, route_of(chosen), pace, SETTINGS)
+    return Assembler(chosen, route_of(chosen), pace, SETTINGS, delays_in_path)
 
 
 def flow(number: int, src: str = "h1", dst: str = "h3", size: int = 10_000, qp: int = 0) -> Flow:
@@ -107,6 +109,41 @@ def test_what_the_emulation_takes_is_taken_off_the_hold() -> None:
     whole, less = delay_of(links, chosen, 0.0), delay_of(links, chosen, 100.0)
     assert whole.hold_ns(FULL) - less.hold_ns(FULL) == 300
     assert delay_of(links, chosen, 1e6).hold_ns(FULL) == 0
+
+
+UNLIKE = {
+    "kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 1,
+    "links": [
+        {"between": ["h1", "leaf1"], "rate": "200 Gbit/s", "delay": "2 us"},
+        {"between": ["h2", "leaf2"], "rate": "50 Gbit/s", "delay": "700 ns"},
+    ],
+}  # fmt: skip
+
+
+def test_the_way_back_is_held_for_by_itself() -> None:
+    """Cut-through over links of different rates does not take the same time both ways."""
+    base = experiment(fabric=UNLIKE, workloads=[FLOW | {"pairs": [["h1", "h2"]]}], probes=PROBES)
+    chosen = replace(base, switch=SwitchSpec("cut-through", 450))
+    ends = assembler(chosen).endpoints(("job", 1, "h1", "h2", 0), 26)
+    links = route_of(chosen)("h1", "h2", 1, ends.address.sport)
+    for frame in (62, FULL):
+        exact = timing.one_way_ns(links[::-1], chosen.switch, frame)
+        assert ends.back.hold_ns(frame) == pytest.approx(exact, abs=1)
+    assert ends.back.hold_ns(FULL) != ends.path.hold_ns(FULL)
+
+
+def test_with_delays_in_the_path_only_the_last_link_is_held_for() -> None:
+    """Its propagation and the frame's line time, at either end; what the emulation takes is not."""
+    chosen = experiment(fabric=UNLIKE, workloads=[FLOW | {"pairs": [["h1", "h2"]]}], probes=PROBES)
+    maker = assembler(chosen, replace(PACE, software_ns=1e6), delays_in_path=True)
+    ends = maker.endpoints(("job", 1, "h1", "h2", 0), 26)
+    for frame in (62, FULL):
+        line_ns = wire.wire_bytes(frame) * 8
+        assert ends.path.hold_ns(frame) == round(700 + line_ns / 50)
+        assert ends.back.hold_ns(frame) == round(2_000 + line_ns / 200)
+    streams = {(one.src, one.dst): one for one in maker.streams(chosen.probes)}  # type: ignore[arg-type]
+    assert streams["h1", "h2"].path == ends.path
+    assert streams["h2", "h1"].path == ends.back
 
 
 def test_the_round_trip_is_the_one_that_the_plan_prints() -> None:

@@ -44,6 +44,13 @@ def test_frames_arrive_after_their_hold() -> None:
     assert one.due_ns(500, ACK_FRAME_BYTES, 0) == 500 + PATH.hold_ns(ACK_FRAME_BYTES)
 
 
+def test_the_way_back_has_a_delay_of_its_own() -> None:
+    """It ends with the sender's link, which may be slower than the receiver's."""
+    ends = replace(endpoints(path=Path(100.0, 0.0)), back=Path(300.0, 0.0))
+    one = Connection(0, ends, PARAMETERS)
+    assert [one.due_ns(0, FRAME, direction) for direction in (1, 0)] == [100, 300]
+
+
 def test_a_short_frame_does_not_overtake_a_long_one() -> None:
     """It would be held for less, but a link keeps the order; the other direction is free."""
     one = connection()

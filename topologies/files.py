@@ -6,11 +6,15 @@ The emulator hands the controller its fabric in this form, and a run folder keep
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import TypeVar
 
 from topologies.errors import SpecError
 from topologies.model import Fabric, Link, Node, Role
-from topologies.reading import Reader, as_integer, as_list, as_text, placed
-from topologies.settings import BufferRule, ClassRule, EcnRule
+from topologies.reading import Reader, as_integer, as_list, as_number, as_text, placed
+from topologies.settings import BufferRule, ClassRule, EcnRule, PauseWatchdog, PfcRule
+
+T = TypeVar("T")
 
 FORMAT = 1
 """Number of the format; a reader refuses others."""
@@ -81,7 +85,7 @@ def _seat(value: object, path: str) -> tuple[tuple[str, int], tuple[int, int]]:
     return (as_text(host[1], host[0]), plane), (leaf, number)
 
 
-def rule_to_dict(rule: EcnRule | ClassRule | BufferRule) -> dict[str, object]:
+def rule_to_dict(rule: EcnRule | ClassRule | BufferRule | PfcRule) -> dict[str, object]:
     """A rule as a mapping of its fields."""
     return dataclasses.asdict(rule)
 
@@ -111,3 +115,30 @@ def buffer_rule_from_dict(raw: object, path: str = "buffer") -> BufferRule:
         tc, alpha = reader.integer("tc"), reader.number("alpha")
     with placed(path):
         return BufferRule(tc, alpha)
+
+
+def pfc_rule_from_dict(raw: object, path: str = "pfc") -> PfcRule:
+    """The pause rule that `rule_to_dict` wrote; ``ports`` may be left out."""
+
+    with Reader(raw, path) as reader:
+        tc, ports = reader.integer("tc"), reader.text("ports", "switches")
+        alpha = reader.get("alpha", _optional(as_number), None)
+        xoff_bytes = reader.get("xoff_bytes", _optional(as_integer), None)
+        offset = reader.get("xon_offset_bytes", _optional(as_integer), None)
+        headroom_bytes = reader.get("headroom_bytes", _optional(as_integer), None)
+        response_ns = reader.get("response_ns", _optional(as_integer), None)
+        watchdog = reader.get("watchdog", _optional(_watchdog), None)
+    with placed(path):
+        return PfcRule(tc, alpha, xoff_bytes, offset, headroom_bytes, response_ns, watchdog, ports)
+
+
+def _watchdog(raw: object, path: str) -> PauseWatchdog:
+    with Reader(raw, path) as reader:
+        detect_ns, restore_ns = reader.integer("detect_ns"), reader.integer("restore_ns")
+        action = reader.text("action")
+    with placed(path):
+        return PauseWatchdog(detect_ns, restore_ns, action)
+
+
+def _optional(convert: Callable[[object, str], T]) -> Callable[[object, str], T | None]:
+    return lambda value, path: None if value is None else convert(value, path)

@@ -20,6 +20,9 @@ CLASSES = 8
 """Traffic classes, 0 to 7, as the eight priorities of IEEE 802.1Q."""
 DEFAULT_ALPHA = 1.0
 """Share of the free buffer that one queue may take, where no rule says otherwise."""
+DEFAULT_PAUSE_ALPHA = 1 / 8
+"""XOFF threshold over the free shared buffer, as in the HPCC simulations for ports of NIC speed."""
+WATCHDOG_ACTIONS = ("drop", "forward")
 MAX_WEIGHT = 1_000
 MAX_LISTED = 64
 
@@ -94,10 +97,79 @@ class BufferRule:
 
     def __post_init__(self) -> None:
         _check_class(self.tc)
-        if not 0 < self.alpha < float("inf"):
-            raise SpecError(
-                "alpha", self.alpha, "must be a finite number above 0", "write e.g. 1/8"
-            )
+        _check_alpha(self.alpha)
+
+
+@dataclass(frozen=True)
+class PauseWatchdog:
+    """Ends a pause storm at a port: detect, act, restore (as SONiC's PFC watchdog).
+
+    Attributes:
+        detect_ns: a queue that is paused for so long without a break is in a storm, ns.
+        restore_ns: without a pause for so long the queue is normal again, ns.
+        action: ``drop`` what is queued and what comes, or ``forward`` it against the pause.
+    """
+
+    detect_ns: int
+    restore_ns: int
+    action: str = "drop"
+
+    def __post_init__(self) -> None:
+        _check_range("detect_ns", self.detect_ns, 1, None)
+        _check_range("restore_ns", self.restore_ns, 1, None)
+        if self.action not in WATCHDOG_ACTIONS:
+            raise UnknownNameError("action", "watchdog action", self.action, WATCHDOG_ACTIONS)
+
+
+@dataclass(frozen=True)
+class PfcRule:
+    """Priority flow control of one lossless class at ingress ports (IEEE 802.1Qbb).
+
+    A port counts what waits in its switch and came in through it. Above XOFF it pauses its peer's
+    class, at XON (XOFF less the offset) it lets it go on; what arrives in between lies in the
+    headroom, which is reserved for this port and class.
+
+    Attributes:
+        tc: traffic class, 0-7.
+        alpha: XOFF as a part of the free shared buffer; None = static.
+        xoff_bytes: static XOFF, bytes; None = dynamic. Exactly one of the two is given.
+        xon_offset_bytes: how far below XOFF sending is resumed, bytes; None = two frames.
+        headroom_bytes: reserved buffer, bytes; None = what is in flight (`topologies.pause`).
+        response_ns: time from a pause frame's arrival to the end of its peer's sending, ns;
+            None = the longest that the standard allows at the port's rate.
+        watchdog: None = no watchdog.
+        ports: selector of ingress ports, of switches only.
+    """
+
+    tc: int
+    alpha: float | None = DEFAULT_PAUSE_ALPHA
+    xoff_bytes: int | None = None
+    xon_offset_bytes: int | None = None
+    headroom_bytes: int | None = None
+    response_ns: int | None = None
+    watchdog: PauseWatchdog | None = None
+    ports: str = "switches"
+
+    def __post_init__(self) -> None:
+        _check_class(self.tc)
+        for name, minimum in (("headroom_bytes", 1), ("response_ns", 0), ("xon_offset_bytes", 0)):
+            if getattr(self, name) is not None:
+                _check_range(name, getattr(self, name), minimum, None)
+        if (self.alpha is None) == (self.xoff_bytes is None):
+            rule = "must be given exactly when alpha is not"
+            raise SpecError("xoff_bytes", self.xoff_bytes, rule, "give one of the two")
+        if self.alpha is not None:
+            _check_alpha(self.alpha)
+        if self.xoff_bytes is not None:
+            _check_range("xoff_bytes", self.xoff_bytes, 1, None)
+            if (self.xon_offset_bytes or 0) > self.xoff_bytes:
+                rule = f"puts XON below 0: XOFF is {self.xoff_bytes}"
+                raise SpecError("xon_offset_bytes", self.xon_offset_bytes, rule)
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 < alpha < float("inf"):
+        raise SpecError("alpha", alpha, "must be a finite number above 0", "write e.g. 1/8")
 
 
 def _check_class(tc: int) -> None:
@@ -112,7 +184,7 @@ def _check_range(name: str, value: int, minimum: int, maximum: int | None) -> No
         raise SpecError(name, value, f"must be {bounds}")
 
 
-PortRule = TypeVar("PortRule", EcnRule, ClassRule)
+PortRule = TypeVar("PortRule", EcnRule, ClassRule, PfcRule)
 
 
 def resolve(

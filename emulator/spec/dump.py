@@ -11,7 +11,7 @@ import yaml
 
 from emulator.spec import network, yamlfile
 from emulator.spec.model import AUTO, Experiment, ProbeSpec, TransportSpec
-from topologies.settings import BufferRule, ClassRule, EcnRule
+from topologies.settings import BufferRule, ClassRule, EcnRule, PauseWatchdog, PfcRule
 from topologies.units import format_duration, format_event_rate, format_rate, format_size
 
 
@@ -52,6 +52,7 @@ def to_document(experiment: Experiment) -> dict[str, Any]:
         "fabric": copy.deepcopy(x.document["fabric"]),
         "profile": x.profile,
         "ecn": _ecn(x.ecn) or "none",
+        "pfc": _pfc(x.pfc) or "none",
         "scheduler": _scheduler(x.scheduler),
         "buffers": _buffers(x.buffers),
         "routing": x.routing.section,
@@ -69,7 +70,7 @@ def _auto(value: float | None) -> float | int | str:
     return int(value) if value == int(value) else value
 
 
-Rule = TypeVar("Rule", EcnRule, ClassRule, BufferRule)
+Rule = TypeVar("Rule", EcnRule, ClassRule, BufferRule, PfcRule)
 
 
 def _runs(rules: Sequence[Rule]) -> list[list[Rule]]:
@@ -102,6 +103,41 @@ def _ecn(rules: Sequence[EcnRule]) -> list[dict[str, Any]]:
     ]
 
 
+def _pfc(rules: Sequence[PfcRule]) -> list[dict[str, Any]]:
+    return [
+        {
+            "classes": _classes(run),
+            "alpha": "none" if run[0].alpha is None else run[0].alpha,
+            "xoff": "none" if run[0].xoff_bytes is None else format_size(run[0].xoff_bytes),
+            "xon_offset": _auto_size(run[0].xon_offset_bytes),
+            "xon": "none",
+            "headroom": _auto_size(run[0].headroom_bytes),
+            "response": _auto_duration(run[0].response_ns),
+            "watchdog": _pause_watchdog(run[0].watchdog),
+            "ports": run[0].ports,
+        }
+        for run in _runs(rules)
+    ]
+
+
+def _auto_size(size_bytes: int | None) -> str:
+    return AUTO if size_bytes is None else format_size(size_bytes)
+
+
+def _auto_duration(duration_ns: int | None) -> str:
+    return AUTO if duration_ns is None else format_duration(duration_ns)
+
+
+def _pause_watchdog(watchdog: PauseWatchdog | None) -> dict[str, str] | str:
+    if watchdog is None:
+        return "none"
+    return {
+        "detect": format_duration(watchdog.detect_ns),
+        "restore": format_duration(watchdog.restore_ns),
+        "action": watchdog.action,
+    }
+
+
 def _scheduler(rules: Sequence[ClassRule]) -> list[dict[str, Any]]:
     return [
         {
@@ -119,7 +155,6 @@ def _buffers(rules: Sequence[BufferRule]) -> list[dict[str, Any]]:
 
 
 def _transport(spec: TransportSpec) -> dict[str, Any]:
-    timeout = spec.retransmit_timeout_ns
     return {
         "kind": spec.kind,
         "control": spec.control,
@@ -127,7 +162,7 @@ def _transport(spec: TransportSpec) -> dict[str, Any]:
         "overrides": {network.override_key(k): _parameter(k, v) for k, v in spec.overrides},
         "payload": format_size(spec.payload_bytes),
         "window": spec.window,
-        "retransmit_timeout": AUTO if timeout is None else format_duration(timeout),
+        "retransmit_timeout": _auto_duration(spec.retransmit_timeout_ns),
     }
 
 

@@ -60,6 +60,19 @@ KEYS: tuple[Key, ...] = (
     Key("ecn[].kmax", NO_DEFAULT, "size, or size per Gbit/s", "queue above which all is marked"),
     Key("ecn[].pmax", NO_DEFAULT, "fraction > 0", "marking probability at kmax"),
     Key("ecn[].ports", "switches", "selector of ports", "ports that mark"),
+    Key("pfc", None, "mapping, list of mappings or none", "lossless classes: pause (802.1Qbb)"),
+    Key("pfc[].classes", NO_DEFAULT, _RULE_CLASSES, "lossless; else those of the workloads"),
+    Key("pfc[].alpha", "1/8", "number or fraction, or none", "XOFF over the free shared buffer"),
+    Key("pfc[].xoff", None, "size or none", "a static XOFF instead of alpha"),
+    Key("pfc[].xon_offset", "auto", "auto or size", "XON is so far below XOFF"),
+    Key("pfc[].xon", None, "size or none", "XON itself, with a static XOFF"),
+    Key("pfc[].headroom", "auto", "auto or size", "buffer for what comes after XOFF"),
+    Key("pfc[].response", "auto", "auto or duration", "a peer's reaction to a pause frame"),
+    Key("pfc[].ports", "switches", "selector of switch ports", "ingress ports that pause"),
+    Key("pfc[].watchdog", NO_DEFAULT, "mapping or none", "ends pause storms; on by default"),
+    Key("pfc[].watchdog.detect", "200 ms", "duration", "a pause of this length is a storm"),
+    Key("pfc[].watchdog.restore", "200 ms", "duration", "back to normal without a pause so long"),
+    Key("pfc[].watchdog.action", "drop", "drop or forward", "what happens to the paused queue"),
     Key("scheduler", [], "list of mappings", "service of the traffic classes at ports"),
     Key("scheduler[].classes", NO_DEFAULT, _RULE_CLASSES, "classes of the entry"),
     Key("scheduler[].priority", 1, "0..7", "0 is served first; also for classes not named"),
@@ -88,9 +101,6 @@ KEYS: tuple[Key, ...] = (
     Key("pcap", False, "true, false or list of port selectors", "ports that are captured"),
 )
 
-UNAVAILABLE = {"pfc": "priority flow control (pause)"}
-"""Keys of later versions -> what they stand for."""
-
 TOP_LEVEL = tuple(dict.fromkeys(key.path.split(".")[0].split("[")[0] for key in KEYS))
 """Names of the top-level keys."""
 
@@ -111,7 +121,8 @@ def with_defaults(section: str, raw: Mapping[str, Any]) -> dict[str, Any]:
         for key in KEYS
         if key.path.startswith(prefix) and key.default is not NO_DEFAULT
     }
-    return {**defaults, **raw}
+    own = {name: value for name, value in defaults.items() if "." not in name}
+    return {**own, **raw}
 
 
 def default_document() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from emulator.spec import checks, keys, merge, network, ports, profiles, yamlfile
+from emulator.spec import checks, keys, merge, network, pause, ports, profiles, yamlfile
 from emulator.spec.model import AUTO, Experiment
 from topologies.errors import SpecError, UnknownNameError
 from topologies.model import Fabric
@@ -114,6 +114,7 @@ class _Assembly:
         fabric = self.fabric()
         workloads = self._workloads()
         classes = workload_classes(workloads)
+        switch = network.read_switch(self._data["switch"])
         return Experiment(
             name=self._name(reader),
             seed=reader.integer("seed", minimum=0, maximum=MAX_SEED),
@@ -129,20 +130,18 @@ class _Assembly:
             buffers=ports.read_buffers(self._data["buffers"]),
             routing=network.read_routing(self._data["routing"], fabric),
             transport=network.read_transport(self._data["transport"], fabric),
-            switch=network.read_switch(self._data["switch"]),
+            switch=switch,
             workloads=workloads,
             probes=network.read_probes(self._data["probes"], fabric, classes),
             pcap=ports.read_pcap(self._data["pcap"], fabric),
+            pfc=pause.read_pfc(self._data["pfc"], fabric, classes, switch.latency_ns),
             document=self._data,
             origins=self._merged.origins,
         )
 
     def _refuse_unknown(self) -> None:
-        """Keys of later versions, and keys of no version."""
-        for key, value in self._data.items():
-            if key in keys.UNAVAILABLE:
-                rule = f"asks for {keys.UNAVAILABLE[key]}, which is not available in this version"
-                raise SpecError(key, value, rule, f"remove {key}:")
+        """Keys of no version, and clocks of a later one."""
+        for key in self._data:
             if key not in keys.TOP_LEVEL:
                 raise UnknownNameError(key, "key", key, keys.TOP_LEVEL)
         if self._data["clock"] == "virtual":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,13 @@ from emulator.spec import keys, yamlfile
 from topologies.errors import SpecError
 from topologies.reading import join
 
-KEY_BY_KEY = ("ecn", "buffers", "routing", "transport", "transport.overrides", "switch")
+KEY_BY_KEY = (
+    *("ecn", "pfc", "pfc.watchdog", "buffers", "routing"),
+    *("transport", "transport.overrides", "switch"),
+)
+ALTERNATIVES = {"pfc": (("alpha", "xoff"), ("xon", "xon_offset"))}
+"""Section -> groups of keys that say the same in different ways: a layer's choice replaces those
+of the layers below."""
 FLAG = "--set"
 _STEP = re.compile(r"\.?([A-Za-z_][\w-]*)|\[([\w.-]+)\]")
 
@@ -44,6 +50,7 @@ class Merged:
         old = target.get(key)
         if isinstance(old, dict) and isinstance(value, Mapping) and _joins(path, old, value):
             self.origins[path] = where(path)
+            _displace(old, path, value)
             for inner, item in value.items():
                 self._put(old, inner, join(path, inner), item, where)
         else:
@@ -81,8 +88,18 @@ class Merged:
                 target[place] = {}
             target, path = target[place], join(path, place)
         place = _place(target, last, path, key)
+        if isinstance(target, dict):
+            _displace(target, path, (place,))
         target[place] = value
         self._claim(join(path, place), value, lambda _: origin)
+
+
+def _displace(old: dict[str, Any], path: str, new: Collection[str]) -> None:
+    """Take away what a layer's new keys of a section replace."""
+    for group in ALTERNATIVES.get(path.partition("[")[0], ()):
+        if any(name in new for name in group):
+            for name in group:
+                old.pop(name, None)
 
 
 def _joins(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

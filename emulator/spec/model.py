@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from topologies.model import Fabric
-from topologies.settings import BufferRule, ClassRule, EcnRule
+from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule
 from traffic.dcqcn_params import PARAMETER_SETS, DcqcnParams
 from traffic.workloads import WorkloadSpec
 
@@ -128,6 +128,7 @@ class Experiment:
         workloads: what the hosts do.
         probes: None = no probes.
         pcap: names of the ports whose traffic is captured.
+        pfc: pause rules of the lossless classes; empty = all classes are lossy.
         document: the merged file (defaults, profile, file, ``--set``), with paths resolved.
         origins: key path -> where its value came from.
     """
@@ -150,5 +151,6 @@ class Experiment:
     workloads: tuple[WorkloadSpec, ...]
     probes: ProbeSpec | None
     pcap: tuple[str, ...]
+    pfc: tuple[PfcRule, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

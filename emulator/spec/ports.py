@@ -163,7 +163,7 @@ def read_buffers(raw: object) -> tuple[BufferRule, ...]:
     for path, entry in entries:
         with Reader(with_defaults("buffers[]", as_mapping(entry, path)), path) as reader:
             tcs = read_classes(reader, range(CLASSES))
-            alpha = reader.get("alpha", _alpha, default)
+            alpha = reader.get("alpha", parse_alpha, default)
         for tc in tcs:
             if tc in named:
                 raise SpecError(reader.at("classes"), tc, "has its alpha in an earlier entry")
@@ -172,7 +172,8 @@ def read_buffers(raw: object) -> tuple[BufferRule, ...]:
     return tuple(BufferRule(tc, alpha) for tc, alpha in alphas.items())
 
 
-def _alpha(value: object, path: str) -> float:
+def parse_alpha(value: object, path: str) -> float:
+    """A dynamic threshold's factor in the steps that the data plane has."""
     alpha = units.parse_fraction(value, path, maximum=MAX_ALPHA, allow_zero=False)
     if alpha < MIN_ALPHA:
         raise SpecError(path, value, "must be at least 1/256", "write e.g. 1/8")

@@ -48,11 +48,9 @@ def test_the_designs_example_loads(design_file: Path) -> None:
 
 
 def test_the_designs_other_lines_say_that_they_are_not_available(design_file: Path) -> None:
-    """Pause, its profile and the virtual clock are refused by name, never ignored."""
+    """The profile and the virtual clock are refused by name, never ignored."""
     with pytest.raises(SpecError, match=r"profile: 'rocev2' is not available in this version"):
         load(design_file, {"profile": "rocev2"})
-    with pytest.raises(SpecError, match=r"pfc: .* priority flow control .* not available"):
-        load(design_file, {"pfc": "{classes: [3], alpha: 1/8, headroom: auto}"})
     with pytest.raises(SpecError, match=r"clock: 'virtual' is not available in this version"):
         load(design_file, {"clock": "virtual"})
 

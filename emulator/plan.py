@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator import scale as scaling
+from emulator.clock.traits import LIVE_CLOCK
 from emulator.pairs import PairClass, PairTimes, pair_classes, pair_times
 from emulator.resources import Resources, Step, resources, steps
 from emulator.scale import ResolvedScale
@@ -80,7 +81,8 @@ class Plan:
     @property
     def expected_wall_ns(self) -> float:
         """Wall time that the traffic is expected to take."""
-        return self.expected_model_ns * self.scaling.dilation.value
+        bound, dilation = self.scaling.estimate, self.scaling.dilation.value
+        return scaling.expected_wall_ns(self.experiment, bound, dilation)
 
 
 def make_plan(experiment: Experiment, capacity_pps: float | None = None) -> Plan:
@@ -148,6 +150,22 @@ def _link_classes(fabric: Fabric, scale: scaling.Scale) -> Iterator[LinkClass]:
 def _notes(plan: Plan) -> Iterator[str]:
     """What may surprise."""
     resolved, x = plan.scaling, plan.experiment
+    if x.clock == LIVE_CLOCK:
+        yield from _machine_notes(plan)
+    elif not resolved.dilation.fits:
+        yield f"{resolved.dilation.reason}; without dilation: it would be exact"
+    if not resolved.shrink.fits:
+        yield f"the run exceeds its budget ({resolved.shrink.reason})"
+    yield from _message_notes(plan)
+    if x.transport.overrides and x.transport.control != DCQCN:
+        yield "transport.overrides has no effect while transport.control is none"
+    if x.ecn and x.transport.control != DCQCN:
+        yield "switches mark, but senders do not react (transport.control is none)"
+
+
+def _machine_notes(plan: Plan) -> Iterator[str]:
+    """Whether the machine will keep up."""
+    resolved = plan.scaling
     if not plan.measured:
         assumed = f"{resolved.capacity_pps:,.0f} packets/s are assumed"
         yield f"this machine has not been measured; {assumed}"
@@ -156,18 +174,7 @@ def _notes(plan: Plan) -> Iterator[str]:
             resolved.peak_pps / (scaling.CAPACITY_SHARE * resolved.capacity_pps)
         )
         yield f"dilation {resolved.dilation.value:g} asks for too many packets/s; {better} would do"
-    if not resolved.shrink.fits:
-        yield f"the run exceeds its budget ({resolved.shrink.reason})"
-    yield from _rate_notes(plan)
-    if x.transport.overrides and x.transport.control != DCQCN:
-        yield "transport.overrides has no effect while transport.control is none"
-    if x.ecn and x.transport.control != DCQCN:
-        yield "switches mark, but senders do not react (transport.control is none)"
-
-
-def _rate_notes(plan: Plan) -> Iterator[str]:
-    """Average packet rate, and messages too short to fill the pipe."""
-    bound = plan.scaling.estimate
+    bound = resolved.estimate
     wall_s = plan.expected_wall_ns / 1e9
     allowed = scaling.CAPACITY_SHARE * plan.scaling.capacity_pps
     if wall_s and bound.data_packets / wall_s > allowed:
@@ -175,6 +182,10 @@ def _rate_notes(plan: Plan) -> Iterator[str]:
             f"{bound.data_packets / wall_s:,.0f} packets/s on average exceed the {allowed:,.0f} "
             "that this machine carries; raise dilation"
         )
+
+
+def _message_notes(plan: Plan) -> Iterator[str]:
+    """Messages too short to fill the pipe."""
     bdp_bytes = max((entry.bdp_bytes for entry in plan.pairs), default=0)
     for name, size_bytes in plan.scaling.typical_bytes.items():
         if plan.scaling.shrink.value > 1 and size_bytes < bdp_bytes:

@@ -1,5 +1,9 @@
 """PURE: by how much an experiment is slowed down (dilation) and made smaller (shrink), and why.
 
+Under the virtual clock neither depends on the machine, so that a run repeats everywhere: dilation
+is the least at which shapers, which count whole nanoseconds, keep the rate; shrink follows from
+what a reference machine carries per second of wall time.
+
 Dilation s: the live clock divides every rate by s and multiplies every duration by s; counts of
 bytes and packets stay, so nothing that depends on ratios changes. Shrink m: message sizes,
 computations and gaps between requests are divided by m; packets and buffers stay. Both are chosen
@@ -12,11 +16,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from emulator.clock.traits import VIRTUAL_CLOCK
 from emulator.demand import peak_packets_per_s
 from emulator.spec.model import Experiment
 from topologies.errors import SpecError
 from topologies.model import Fabric
 from topologies.units import format_duration, format_rate
+from traffic import wire
 from traffic.tasks import Flow, Task
 from traffic.workloads import build_all
 from traffic.workloads.estimate import Estimate, estimate
@@ -32,6 +38,11 @@ MIN_EMULATED_BPS = 8_000
 """Slowest rate that a kernel shaper is given; a frame would take seconds."""
 STRETCH = 1.5
 """Expected over least duration: what queueing, hash collisions and recovery add, by experience."""
+VIRTUAL_PPS = 40_000.0
+"""Data packets that a guest carries end to end per second of wall time on the reference machine
+(a server core of 2023): what `shrink: auto` reckons with under the virtual clock."""
+SHAPER_ERROR = 0.0008
+"""Rate error that a shaper may have because it counts whole nanoseconds per frame."""
 MAX_SCALE = 1_000_000_000
 _STEPS = (1, 2, 5)
 
@@ -130,6 +141,8 @@ def choose_dilation(
         tasks: the experiment's tasks at shrink 1, when the caller has them already.
     """
     given = experiment.dilation
+    if experiment.clock == VIRTUAL_CLOCK:
+        return _virtual_dilation(experiment)
     peak_pps = peak_packets_per_s(
         experiment, tasks if tasks is not None else tasks_of(experiment, 1)
     )
@@ -151,6 +164,25 @@ def choose_dilation(
             f"at most {CAPACITY_SHARE:.0%} of the {capacity_pps:,.0f} that this machine carries"
         )
     return Choice(value, reason)
+
+
+def _virtual_dilation(experiment: Experiment) -> Choice:
+    given, fabric = experiment.dilation, experiment.fabric
+    frame_bytes = wire.data_frame_bytes(experiment.transport.payload_bytes)
+    value = nice_at_least(1.0) if given is None else given
+    while given is None and shaper_error(fabric, frame_bytes, value) > SHAPER_ERROR:
+        value = nice_at_least(value * 1.01)
+    _check_rates(fabric, value)
+    error = shaper_error(fabric, frame_bytes, value)
+    reason = f"shapers count whole nanoseconds, full frames are {error:.2%} off the rate"
+    return Choice(value, reason if given is None else f"given; {reason}", error <= SHAPER_ERROR)
+
+
+def shaper_error(fabric: Fabric, frame_bytes: int, dilation: float) -> float:
+    """Largest relative rate error of a shaper that cuts the time of a full frame to whole ns."""
+    bits = wire.wire_bytes(frame_bytes) * 8e9
+    times = [bits * dilation / rate for rate in {link.rate_bps for link in fabric.links}]
+    return max(1 - math.floor(time) / time for time in times)
 
 
 def host_rates_bps(fabric: Fabric) -> list[int]:
@@ -180,6 +212,8 @@ def expected_model_ns(experiment: Experiment, bound: Estimate) -> float:
 
 def expected_wall_ns(experiment: Experiment, bound: Estimate, dilation: float) -> float:
     """Wall time of the traffic, set-up and report aside."""
+    if experiment.clock == VIRTUAL_CLOCK:
+        return bound.data_packets / VIRTUAL_PPS * 1e9
     return expected_model_ns(experiment, bound) * dilation
 
 

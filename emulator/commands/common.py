@@ -11,13 +11,17 @@ from emulator.spec.merge import FLAG
 from emulator.spec.model import Experiment
 from topologies.errors import SpecError
 
+OPTIONS = ("profile", "clock", "seed", "budget")
+"""Options that stand for a key of the experiment file."""
+
 
 def add_experiment_arguments(parser: argparse.ArgumentParser, many: bool = False) -> None:
-    """``FILE`` (or several), ``--profile``, ``--seed`` and ``--set``."""
+    """``FILE`` (or several), ``--profile``, ``--clock``, ``--seed`` and ``--set``."""
     parser.add_argument(
         "file", metavar="FILE", type=Path, nargs="+" if many else None, help="experiment file, YAML"
     )
     parser.add_argument("--profile", metavar="NAME", help="use this profile")
+    parser.add_argument("--clock", metavar="NAME", help="live or virtual")
     add_override_arguments(parser)
 
 
@@ -36,7 +40,7 @@ def add_override_arguments(parser: argparse.ArgumentParser) -> None:
 
 def overrides(arguments: argparse.Namespace) -> Mapping[str, str]:
     """Key path -> text of everything that the command line changes; the last one counts."""
-    given = ((key, getattr(arguments, key, None)) for key in ("profile", "seed", "budget"))
+    given = ((key, getattr(arguments, key, None)) for key in OPTIONS)
     changes = {key: value for key, value in given if value is not None}
     return changes | parse_settings(arguments.settings)
 

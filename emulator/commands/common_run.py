@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from emulator.run.launch import Launcher
+    from emulator.spec.model import Experiment
 
 EXIT_INVALID = 1
 EXIT_INTERRUPTED = 130
@@ -30,8 +32,11 @@ def add_alongside_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def launched(arguments: argparse.Namespace) -> AbstractContextManager[Launcher]:
-    """The launcher that the arguments of a command ask for."""
+def launched(
+    arguments: argparse.Namespace, experiments: Iterable[Experiment]
+) -> AbstractContextManager[Launcher]:
+    """The launcher that the arguments of a command ask for, for these experiments."""
     from emulator.run.launch import launcher  # noqa: PLC0415 - keeps the help text quick
 
-    return launcher(arguments.results, arguments.quiet, arguments.alongside)
+    clocks = {experiment.clock for experiment in experiments}
+    return launcher(arguments.results, clocks, arguments.quiet, arguments.alongside)

@@ -114,7 +114,7 @@ def run_file(arguments: argparse.Namespace, file: Path) -> int:
     wanted = variants.variants_of(arguments.profiles, arguments.changes)
     common = overrides(arguments)
     experiments = series.prepare(file, common, wanted, calibration.cached())
-    with launched(arguments) as launcher:
+    with launched(arguments, [experiment for _, experiment in experiments]) as launcher:
         done = series.run_series(launcher, experiments)
     missing = finish(done, arguments.out, arguments.results)
     if done.interrupted:

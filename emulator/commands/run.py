@@ -12,7 +12,7 @@ from emulator.commands.common_run import EXIT_INTERRUPTED, EXIT_INVALID, add_run
 
 def add_parser(commands: Any) -> None:
     """Add the sub-parser."""
-    parser = commands.add_parser("run", help="run an experiment (needs root)")
+    parser = commands.add_parser("run", help="run an experiment (with the live clock: needs root)")
     add_experiment_arguments(parser)
     add_results_argument(parser)
     add_run_arguments(parser)
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     from emulator.commands.report import show  # noqa: PLC0415 - keeps the help text quick
 
     experiment = experiment_of(arguments)
-    with launched(arguments) as launcher:
+    with launched(arguments, [experiment]) as launcher:
         outcome = launcher.run(experiment)
     show(outcome.folder)
     if outcome.interrupted:

@@ -41,6 +41,16 @@ def folder_name(name: str, started: datetime, run_id: str) -> str:
     return f"{slug}-{started:%Y%m%d-%H%M%S}-{run_id}"
 
 
+def new_folder(root: Path, name: str, run_id: str, started: datetime) -> Path:
+    """Makes the empty folder of a run; MachineError when that cannot be."""
+    path = root / folder_name(name, started, run_id)
+    try:
+        path.mkdir(parents=True)
+    except OSError as error:
+        raise MachineError(_cannot_create(path, error)) from error
+    return path
+
+
 class RunFolder:
     """A run folder that is being written; use `create` (or `attach` in a second process).
 
@@ -71,11 +81,17 @@ class RunFolder:
         Raises:
             MachineError: the folder cannot be made or written; nothing of it is left.
         """
-        path = root / folder_name(name, started, run_id)
-        try:
-            path.mkdir(parents=True)
-        except OSError as error:
-            raise MachineError(_cannot_create(path, error)) from error
+        return cls.adopt(new_folder(root, name, run_id, started), name, run_id, started)
+
+    @classmethod
+    def adopt(cls, path: Path, name: str, run_id: str, started: datetime) -> RunFolder:
+        """Make an empty folder a run folder: its first manifest and the empty tables.
+
+        Args: as of `create`.
+
+        Raises:
+            MachineError: nothing can be written there; the folder is gone.
+        """
         folder = cls(path)
         folder._start({"run": run_id, "name": name, "started": started.isoformat()})
         return folder

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from emulator import calibration, doctor
+from emulator.clock.traits import LIVE_CLOCK, VIRTUAL_CLOCK
+from emulator.clock.virtual import launch as virtual
 from emulator.run import session
 from emulator.run.alone import alone
 from emulator.run.progress import Progress
@@ -21,7 +23,7 @@ class Launcher:
 
     Attributes:
         results: folder of all results.
-        capacity_pps: data packets/s that this machine carries.
+        capacity_pps: data packets/s that this machine carries; 0 = not asked.
         datapath: of Open vSwitch.
         progress: what the user sees.
         interrupt: whether the user wants it to end.
@@ -39,7 +41,9 @@ class Launcher:
         return bool(self.interrupt.asked)
 
     def run(self, experiment: Experiment, label: str = "") -> session.Outcome:
-        """Runs one; `label` is how comparisons call it."""
+        """Runs one, here or in a guest; `label` is how comparisons call it."""
+        if experiment.clock == VIRTUAL_CLOCK:
+            return virtual.run(experiment, label, self.results, self.progress, self.interrupt)
         request = session.Request(
             experiment, self.capacity_pps, self.results, label, self.datapath
         )  # fmt: skip
@@ -48,12 +52,18 @@ class Launcher:
 
 @contextmanager
 def launcher(
-    results: Path, quiet: bool = False, alongside: bool = False, what: str = "run"
+    results: Path,
+    clocks: Collection[str],
+    quiet: bool = False,
+    alongside: bool = False,
+    what: str = "run",
 ) -> Iterator[Launcher]:
     """A launcher; Ctrl-C ends what it runs in order while the block lasts.
 
     Args:
         results: folder of all results.
+        clocks: of the experiments that will run; only the live one needs root, a quiet machine,
+            and to know what it carries.
         quiet: no progress.
         alongside: start although something else is under way.
         what: what starts, for others that would disturb it.
@@ -62,10 +72,17 @@ def launcher(
         MachineError: the machine lacks something, or something else is under way.
         KeyboardInterrupt: the user ended it before anything had started.
     """
-    doctor.require()
+    live = LIVE_CLOCK in clocks
+    if VIRTUAL_CLOCK in clocks:
+        doctor.require(doctor.examine_for_guest)
+    if live:
+        doctor.require()
     progress, interrupt = Progress(quiet=quiet), Interrupt()
-    with alone(what, alongside), interrupt.armed():
-        capacity_pps = calibration.capacity_pps(progress.note)
+    with ExitStack() as held:
+        if live:
+            held.enter_context(alone(what, alongside))
+        held.enter_context(interrupt.armed())
+        capacity_pps = calibration.capacity_pps(progress.note) if live else 0.0
         if interrupt.asked:
             raise KeyboardInterrupt
         yield Launcher(results, capacity_pps, doctor.datapath(), progress, interrupt)

@@ -11,7 +11,6 @@ from typing import Any
 
 from emulator import __version__
 from emulator.fabric import LiveFabric
-from emulator.kernel.queues import BURST_NS
 from emulator.plan import Plan
 from emulator.run.machine import description
 from emulator.run.traffic import Traffic
@@ -57,7 +56,7 @@ def manifest_of(
         "wall_s": wall_s,
         **_scale(plan),
         **_machine(live),
-        "shaper_burst_ns": BURST_NS,
+        "shaper_burst_ns": live.settings.burst_ns,
         "idle_hop_us": None if prepared is None else prepared.software_hop_us,
         **_unloaded(plan),
         "ecn": [rule_to_dict(rule) for rule in experiment.ecn],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +11,6 @@ from traffic.nic.probes import ProbeStream
 from traffic.nic.sender import Message
 from traffic.tasks import Compute, Flow
 
-_FLUSH_EVERY_S = 0.2
-
 
 class FolderRecorder:
     """A `Recorder` that appends rows to the tables of a run folder.
@@ -21,12 +18,15 @@ class FolderRecorder:
     Args:
         folder: where to.
         on_progress: told (flows done, model ns) whenever rows are written.
+        flush_every_ns: model time between two writes.
     """
 
-    def __init__(self, folder: RunFolder, on_progress: Callable[[int, int], None]) -> None:
+    def __init__(
+        self, folder: RunFolder, on_progress: Callable[[int, int], None], flush_every_ns: int
+    ) -> None:
         self._folder, self._on_progress = folder, on_progress
         self._rows: dict[str, list[list[Any]]] = {"flows": [], "computes": [], "probes": []}
-        self._next_flush_s = 0.0
+        self._flush_every_ns, self._next_flush_ns = flush_every_ns, 0
         self._done = 0
 
     def flow_done(self, flow: Flow, ready_ns: int, message: Message, done_ns: int) -> None:
@@ -52,9 +52,8 @@ class FolderRecorder:
 
     def tick(self, now_ns: int) -> None:
         """Writes the rows when it is time."""
-        now_s = time.monotonic()
-        if now_s >= self._next_flush_s:
-            self._next_flush_s = now_s + _FLUSH_EVERY_S
+        if now_ns >= self._next_flush_ns:
+            self._next_flush_ns = now_ns + self._flush_every_ns
             self.flush()
             self._on_progress(self._done, now_ns)
 

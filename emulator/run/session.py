@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator import fidelity, naming
+from emulator.clock.traits import ClockTraits, traits_of
 from emulator.fabric import LiveFabric
 from emulator.kernel.forking import Forked
 from emulator.kernel.priority import normal_priority, raise_priority
@@ -35,12 +36,28 @@ from traffic.tasks import Flow
 from traffic.workloads import build_all
 from traffic.workloads.base import Workload
 
-SAMPLES = 1500
 PATIENCE = 8.0
 """A run without ``duration:`` ends after this many times its expected model time: where senders do
 not react, go-back-N may get next to nothing through."""
-_LEAST_SAMPLE_WALL_NS = 5_000_000
 _LEAST_EXPECTED_NS = 100_000
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells a run from all others; nothing that happens in it depends on this.
+
+    Attributes:
+        run_id: six hexadecimal digits.
+        started: wall time.
+    """
+
+    run_id: str
+    started: datetime
+
+    @classmethod
+    def new(cls) -> Identity:
+        """One for a run that starts now."""
+        return cls(naming.new_run_id(), datetime.now().astimezone())
 
 
 @dataclass(frozen=True)
@@ -53,6 +70,8 @@ class Request:
         results: folder of all results.
         label: how comparisons call the run; empty = by its profile.
         datapath: of Open vSwitch.
+        identity: what the run is called; None = a new one.
+        folder: the empty folder that becomes the run folder; None = a new one under `results`.
     """
 
     experiment: Experiment
@@ -60,6 +79,8 @@ class Request:
     results: Path
     label: str = ""
     datapath: str = "netdev"
+    identity: Identity | None = None
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -81,17 +102,18 @@ class Outcome:
 
 def run(request: Request, progress: Progress, interrupt: Interrupt) -> Outcome:
     """Runs an experiment; once more at twice the dilation when the machine was too slow."""
-    outcome = _run_once(request, progress, interrupt)
+    outcome = run_once(request, progress, interrupt)
     auto = request.experiment.dilation is None
     if outcome.verdict.slow_only and auto and not outcome.interrupted:
         dilation = 2 * float(outcome.summary["dilation"])
         progress.note(f"the machine did not keep up: once more at dilation {dilation:g}")
         slower = dataclasses.replace(request.experiment, dilation=dilation)
-        outcome = _run_once(dataclasses.replace(request, experiment=slower), progress, interrupt)
+        outcome = run_once(dataclasses.replace(request, experiment=slower), progress, interrupt)
     return outcome
 
 
-def _run_once(request: Request, progress: Progress, interrupt: Interrupt) -> Outcome:
+def run_once(request: Request, progress: Progress, interrupt: Interrupt) -> Outcome:
+    """Runs an experiment once, as it is."""
     return _Run(request, progress, interrupt).execute()
 
 
@@ -112,35 +134,43 @@ class _Run:
         self.emulated_bps = self.settings.emulated_bps
         expected_ns = max(self.plan.expected_model_ns, _LEAST_EXPECTED_NS)
         self.limit_ns = self.experiment.duration_ns or round(PATIENCE * expected_ns)
-        self.run_id = naming.new_run_id()
-        self.started = datetime.now().astimezone()
+        self.traits: ClockTraits = traits_of(self.experiment.clock)
+        self.identity = request.identity or Identity.new()
 
     def execute(self) -> Outcome:
         """Does it all."""
-        name = self.experiment.name
-        with RunFolder.create(self.request.results, name, self.run_id, self.started) as folder:
+        run_id = self.identity.run_id
+        with self._new_folder() as folder:
             folder.write_spec(to_yaml(self.experiment))
-            self.progress.note(f"run {self.run_id}: {folder.path}")
+            self.progress.note(f"run {run_id}: {folder.path}")
             self.progress.note(
                 f"dilation {self.dilation:g}, shrink {self.shrink:g}, about "
                 f"{self.plan.expected_wall_ns / 1e9:.0f} s of traffic"
             )
-            ledger = Ledger(self.run_id, folder.path)
+            ledger = Ledger(run_id, folder.path)
             live = LiveFabric(self.settings, ledger, self.progress.note)
             return self._in_fabric(live, folder)
+
+    def _new_folder(self) -> RunFolder:
+        name, identity = self.experiment.name, self.identity
+        if self.request.folder is not None:
+            return RunFolder.adopt(self.request.folder, name, identity.run_id, identity.started)
+        return RunFolder.create(self.request.results, name, identity.run_id, identity.started)
 
     def _in_fabric(self, live: LiveFabric, folder: RunFolder) -> Outcome:
         with live:
             folder.write_manifest(self._manifest(live, None, None))
-            raise_priority()
+            if self.traits.real_time:
+                raise_priority()
             try:
                 prepared = traffic.prepare(
-                    live, self.experiment, self.plan, self.tasks, self.progress.note
+                    live, self.experiment, self.plan, self.tasks, self.progress.note, self.traits
                 )
                 with capturing(live, self.experiment.pcap, folder.path):
                     watched, outcome = self._send(live, prepared, folder)
             finally:
-                normal_priority()
+                if self.traits.real_time:
+                    normal_priority()
             _keep_logs(live, folder)
             folder.write_json("ports.json", collect.port_records(live.plane))
             found = collect.gather(
@@ -156,7 +186,7 @@ class _Run:
         self.progress.note("sending")
         report, board = live.folder / "engine.json", live.folder / "progress"
         live.plane.reset()
-        prepared.clock.start_wall_ns = time.monotonic_ns() + 20_000_000
+        prepared.clock.start_wall_ns = time.monotonic_ns() + self.traits.lead_ns
         work = traffic.engine_work(
             prepared, RunFolder.attach(folder.path), report, self.limit_ns,
             lambda done, now: _post(board, done, now),
@@ -165,11 +195,11 @@ class _Run:
         live.ledger.add_process(engine.pid)
         sampler = Sampler(live.plane, folder)
         expected = max(self.plan.expected_model_ns, 1.0)
-        every = max(expected / SAMPLES, _LEAST_SAMPLE_WALL_NS / self.dilation)
+        every = max(expected / self.traits.samples, self.traits.least_sample_ns / self.dilation)
         try:
             watched = watch(
-                engine, prepared.clock, sampler, int(every), self.progress, self.interrupt,
-                lambda: self._describe(board), lambda: self._death(live),
+                engine, prepared.clock, self.traits, sampler, int(every), self.progress,
+                self.interrupt, lambda: self._describe(board), lambda: self._death(live),
             )  # fmt: skip
         finally:
             engine.kill()
@@ -209,9 +239,11 @@ class _Run:
     def _manifest(
         self, live: LiveFabric, prepared: traffic.Traffic | None, wall_s: float | None
     ) -> dict[str, Any]:
+        identity = self.identity
         return manifest_of(
-            self.experiment, self.plan, live, self.run_id, self.started, self.emulated_bps,
-            self.request.label, prepared, wall_s, [workload.meta for workload in self.workloads],
+            self.experiment, self.plan, live, identity.run_id, identity.started,
+            self.emulated_bps, self.request.label, prepared, wall_s,
+            [workload.meta for workload in self.workloads],
         )  # fmt: skip
 
     def _conclude(

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from emulator.clock.live import LiveClock
+from emulator.clock.traits import ClockTraits
 from emulator.kernel.forking import Forked
 from emulator.run.machine import IdleMeter
 from emulator.run.progress import Progress
 from emulator.run.sampling import Sampler
 
-_LOOK_EVERY_S = 0.02
 _STOP_PATIENCE_S = 30.0
 
 
@@ -63,6 +63,7 @@ class Watch:
 def watch(
     engine: Forked,
     clock: LiveClock,
+    traits: ClockTraits,
     sampler: Sampler,
     sample_every_ns: int,
     progress: Progress,
@@ -75,6 +76,7 @@ def watch(
     Args:
         engine: the engine's process.
         clock: model time.
+        traits: of the clock.
         sampler: takes queue samples.
         sample_every_ns: model time between two samples.
         progress: shows `describe()`: (fraction done, text).
@@ -82,11 +84,12 @@ def watch(
         describe: how far the run is.
         alive: a sentence when some other part of the run has died, else None.
     """
-    meter, begin = IdleMeter(), time.monotonic()
+    meter, begin = IdleMeter() if traits.real_time else None, time.monotonic()
     troubles: list[str] = []
     next_sample_ns, deadline_s = 0, float("inf")
     while engine.poll() is None:
-        meter.look()
+        if meter:
+            meter.look()
         now_ns = clock.now_ns()
         if now_ns >= next_sample_ns:
             sampler.sample(now_ns)
@@ -100,8 +103,8 @@ def watch(
             deadline_s = time.monotonic() + _STOP_PATIENCE_S
         if time.monotonic() > deadline_s:
             engine.kill()
-        wait_s = (next_sample_ns - clock.now_ns()) * clock.dilation / 1e9
-        time.sleep(min(_LOOK_EVERY_S, max(0.001, wait_s)))
+        wait_ns = (next_sample_ns - clock.now_ns()) * clock.dilation
+        time.sleep(min(traits.look_ns, max(traits.rest_ns, wait_ns)) / 1e9)
     sampler.finish(clock.now_ns())
     progress.done()
     if interrupt.asked:
@@ -109,7 +112,8 @@ def watch(
     code = engine.poll() or 0
     if code:
         troubles.append(f"the NIC engine died ({_how(code)})")
-    return Watch(code, meter.least, time.monotonic() - begin, tuple(troubles))
+    least = meter.least if meter else None
+    return Watch(code, least, time.monotonic() - begin, tuple(troubles))
 
 
 def _how(code: int) -> str:

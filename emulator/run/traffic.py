@@ -14,6 +14,7 @@ from controller.core.routing import Routing
 from controller.policies.registry import build_policy
 from emulator.assembly import Assembler, Pace, Route
 from emulator.clock.live import LiveClock
+from emulator.clock.traits import LIVE, ClockTraits
 from emulator.dataplane.medium import KernelMedium
 from emulator.fabric import LiveFabric
 from emulator.kernel.forking import Stop
@@ -32,25 +33,24 @@ from traffic.nic.pacing import NicQueue
 from traffic.tasks import Flow, Task
 from traffic.wire import ACK_FRAME_BYTES, wire_bytes
 
-TICK_WALL_NS = 1_000_000
-LEAST_TICK_WALL_NS = 250_000
-_TICKS_PER_ROUND_TRIP = 8
 _LOOKAHEAD_TICKS = 1.5
 _LOOKAHEAD_PACKETS = 1.5
-_QUIET_WALL_NS = 50_000_000
-_DRAIN_WALL_NS = 5_000_000_000
+_QUIET_ROUND_TRIPS = 2
+_FLUSHES = 50
 _MAX_CHECKED_PAIRS = 8
 
 
-def pace_of(plan: Plan, dilation: float, software_wall_ns: float = 0.0) -> Pace:
+def pace_of(
+    plan: Plan, dilation: float, software_wall_ns: float = 0.0, traits: ClockTraits = LIVE
+) -> Pace:
     """The engine's rhythm: a tick well below the round trip, but few enough to be cheap.
 
     NIC queues are filled ahead for a tick and a half, and for the packet that may be on the wire
     already: how much of it has gone is not known, so it counts as whole.
     """
     shortest_ns = min((pair.round_trip_ns for pair in plan.pairs), default=0.0)
-    wall = min(TICK_WALL_NS, shortest_ns * dilation / _TICKS_PER_ROUND_TRIP)
-    tick_ns = max(1, round(max(LEAST_TICK_WALL_NS, wall) / dilation))
+    wanted_ns = min(traits.most_tick_ns, shortest_ns * dilation / traits.ticks_per_round_trip)
+    tick_ns = max(1, round(max(traits.least_tick_ns, wanted_ns) / dilation))
     slowest_bps = min(host_rates_bps(plan.experiment.fabric))
     packet_ns = wire_bytes(plan.frame_bytes) * 8e9 / slowest_bps
     ahead_ns = round(tick_ns * _LOOKAHEAD_TICKS + packet_ns * _LOOKAHEAD_PACKETS)
@@ -83,6 +83,9 @@ class Traffic:
         round_trip_error: largest deviation of an unloaded round trip; None without flows.
         software_hop_us: wall time of an idle switch hop of the emulation.
         ways: how many directions were taught.
+        quiet_ns: the network is drained when nothing arrives for so long, model time.
+        drain_ns: how long to wait for that, model time.
+        flush_every_ns: between two writes to the run folder, model time.
     """
 
     plan: nic.Plan
@@ -91,6 +94,9 @@ class Traffic:
     round_trip_error: float | None
     software_hop_us: float
     ways: int
+    quiet_ns: int
+    drain_ns: int
+    flush_every_ns: int
 
 
 def prepare(
@@ -99,27 +105,48 @@ def prepare(
     plan: Plan,
     tasks: Sequence[Task],
     note: Callable[[str], None],
+    traits: ClockTraits = LIVE,
 ) -> Traffic:
-    """Teaches the switches, measures the idle fabric, and makes the engine's plan."""
+    """Teaches the switches, measures the idle fabric, and makes the engine's plan.
+
+    Where links do not delay packets themselves, what a packet spends in the idle emulation is
+    measured, and the receiving NICs hold packets so much less.
+    """
     dilation = plan.scaling.dilation.value
     senders = live.senders()
     wall = LiveClock(1.0)
     raw = KernelMedium(live.plane, senders, wall)
     route = route_of(experiment)
-    draft = Assembler(experiment, route, pace_of(plan, dilation), plan.transport)
+    draft = Assembler(experiment, route, pace_of(plan, dilation, 0, traits), plan.transport)
     streams = draft.streams(experiment.probes) if experiment.probes else []
     drafted = draft.plan(tasks, streams)
     note("teaching the switches every flow")
     ways = _ways(drafted, route)
     warmup.teach(raw, wall, ways)
-    hop_ns = warmup.hop_latency_ns(raw, wall, _spread(ways, _MAX_CHECKED_PAIRS))
-    final = Assembler(experiment, route, pace_of(plan, dilation, hop_ns), plan.transport)
+    in_path = traits.delays_in_path
+    measured_on = () if in_path else _spread(ways, _MAX_CHECKED_PAIRS)
+    hop_ns = warmup.hop_latency_ns(raw, wall, measured_on)
+    pace = pace_of(plan, dilation, hop_ns, traits)
+    final = Assembler(experiment, route, pace, plan.transport, delays_in_path=in_path)
     streams = final.streams(experiment.probes) if experiment.probes else []
     ready = final.plan(tasks, streams)
-    error = _round_trip_error(raw, wall, drafted, ready, ways, dilation)
+    payload_bytes = experiment.transport.payload_bytes if in_path else warmup.SMALL_BYTES
+    error = _round_trip_error(raw, wall, drafted, ready, ways, dilation, payload_bytes)
     clock = LiveClock(dilation)
     medium = KernelMedium(live.plane, senders, clock)
-    return Traffic(ready, medium, clock, error, hop_ns / 1000, len(ways))
+    longest_ns = max((pair.round_trip_ns for pair in plan.pairs), default=0.0)
+    return Traffic(
+        ready, medium, clock, error, hop_ns / 1000, len(ways),
+        quiet_ns=round(max(traits.quiet_ns / dilation, _QUIET_ROUND_TRIPS * longest_ns)),
+        drain_ns=round(traits.drain_ns / dilation),
+        flush_every_ns=_flush_every_ns(plan, traits),
+    )  # fmt: skip
+
+
+def _flush_every_ns(plan: Plan, traits: ClockTraits) -> int:
+    if traits.flush_ns is not None:
+        return round(traits.flush_ns / plan.scaling.dilation.value)
+    return max(1, round(plan.expected_model_ns / _FLUSHES))
 
 
 def _ways(plan: nic.Plan, route: Route) -> list[warmup.Way]:
@@ -149,20 +176,27 @@ def _round_trip_error(
     ready: nic.Plan,
     ways: Sequence[warmup.Way],
     dilation: float,
+    payload_bytes: int,
 ) -> float | None:
-    """Largest relative deviation of (measured + hold) from the prediction, data there, ACK back."""
+    """Largest relative deviation of (measured + hold) from the prediction, there and back.
+
+    Where links delay packets, the time depends on their size: then both are as long as data
+    packets. Else what is measured is the emulation's own time, which hardly does.
+    """
     chosen = range(0, len(ready.connections), max(1, len(ready.connections) // _MAX_CHECKED_PAIRS))
     numbers = list(chosen)[:_MAX_CHECKED_PAIRS]
     pairs = [(ways[2 * n], ways[2 * n + 1]) for n in numbers]
     if not pairs:
         return None
     worst = 0.0
-    measured = warmup.idle_round_trips_ns(medium, clock, pairs)
+    measured = warmup.idle_round_trips_ns(medium, clock, pairs, payload_bytes)
+    whole = payload_bytes > warmup.SMALL_BYTES
     for number, raw_ns in zip(numbers, measured, strict=True):
         frame = ready.connections[number].frame_bytes
+        back = frame if whole else ACK_FRAME_BYTES
         exact, held = drafted.connections[number].ends.path, ready.connections[number].ends.path
-        predicted = exact.hold_ns(frame) + exact.hold_ns(ACK_FRAME_BYTES)
-        reached = held.hold_ns(frame) + held.hold_ns(ACK_FRAME_BYTES) + raw_ns / dilation
+        predicted = exact.hold_ns(frame) + exact.hold_ns(back)
+        reached = held.hold_ns(frame) + held.hold_ns(back) + raw_ns / dilation
         worst = max(worst, abs(reached / predicted - 1))
     return worst
 
@@ -178,13 +212,11 @@ def engine_work(
 
     def work(should_stop: Stop) -> None:
         LiveClock.sharpen()
-        recorder = FolderRecorder(folder, on_progress)
+        recorder = FolderRecorder(folder, on_progress, traffic.flush_every_ns)
         engine = NicEngine(traffic.plan, traffic.medium, traffic.clock, recorder)
         finished = engine.run(should_stop, limit_ns)
         ended_ns = traffic.clock.now_ns()
-        dilation = traffic.clock.dilation
-        quiet, patience = int(_QUIET_WALL_NS / dilation), int(_DRAIN_WALL_NS / dilation)
-        drained = engine.drain(quiet, patience)
+        drained = engine.drain(traffic.quiet_ns, traffic.drain_ns)
         _note_unfinished(traffic.plan, folder, recorder)
         recorder.flush()
         report.write_text(json.dumps(_outcome(engine, finished, drained, ended_ns)))

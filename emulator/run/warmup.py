@@ -22,7 +22,7 @@ from traffic.nic.probes import ProbeStream
 from traffic.schedule import Schedule
 from traffic.wire import FlowAddress
 
-_SMALL_BYTES = 4
+SMALL_BYTES = 4
 _SPACING_NS = 2_000_000
 _TEACHING_NS = 100_000
 _ROUNDS = 40
@@ -77,8 +77,8 @@ def ways_of(connections: Sequence[Connection], hops: Sequence[int], dscp: int) -
 
 
 def _run(medium: Medium, clock: Clock, ways: Sequence[Way], spacing_ns: int,
-         rounds: int) -> _Latencies:  # fmt: skip
-    """Sends small packets on all ways, one after the other, and waits for them."""
+         rounds: int, payload_bytes: int = SMALL_BYTES) -> _Latencies:  # fmt: skip
+    """Sends packets on all ways, one after the other, and waits for them."""
     frames, latencies = FrameBook(), _Latencies()
     start = clock.now_ns() + spacing_ns
     streams = []
@@ -86,11 +86,11 @@ def _run(medium: Medium, clock: Clock, ways: Sequence[Way], spacing_ns: int,
         address = replace(way.address, dest_qp=PROBE_QP_BASE + number)
         stream = ProbeStream(
             number, 0, "", "", way.src_port, address, _NO_HOLD, spacing_ns * len(ways),
-            start + number * spacing_ns, _SMALL_BYTES, total=rounds,
+            start + number * spacing_ns, payload_bytes, total=rounds,
         )  # fmt: skip
-        stream.template = frames.add_datagram(address, _SMALL_BYTES)
+        stream.template = frames.add_datagram(address, payload_bytes)
         streams.append(stream)
-    parameters = NicParameters(_SMALL_BYTES, 1, _PATIENCE_NS, tick_ns=spacing_ns // 2)
+    parameters = NicParameters(payload_bytes, 1, _PATIENCE_NS, tick_ns=spacing_ns // 2)
     plan = Plan(Schedule(()), (), {}, {}, frames.finish(), streams, parameters)
     engine = NicEngine(plan, medium, clock, latencies)
     end = start + spacing_ns * len(ways) * rounds + _PATIENCE_NS
@@ -134,10 +134,14 @@ def hop_latency_ns(medium: Medium, clock: Clock, ways: Iterable[Way]) -> float:
 
 
 def idle_round_trips_ns(
-    medium: Medium, clock: Clock, pairs: Sequence[tuple[Way, Way]]
+    medium: Medium,
+    clock: Clock,
+    pairs: Sequence[tuple[Way, Way]],
+    payload_bytes: int = SMALL_BYTES,
 ) -> list[float]:
     """Median wall time there and back without any hold, ns, of each pair of ways."""
     flat = [way for pair in pairs for way in pair]
-    heard = _run(medium, clock, flat, _SPACING_NS, max(4, _ROUNDS // len(flat))).by_stream
+    rounds = max(4, _ROUNDS // len(flat))
+    heard = _run(medium, clock, flat, _SPACING_NS, rounds, payload_bytes).by_stream
     medians = {number: statistics.median(samples) for number, samples in heard.items()}
     return [medians[2 * n] + medians[2 * n + 1] for n in range(len(pairs))]

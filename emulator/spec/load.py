@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from emulator.clock.traits import LIVE_CLOCK, VIRTUAL_CLOCK
 from emulator.spec import checks, keys, merge, network, pause, ports, profiles, yamlfile
 from emulator.spec.model import AUTO, Experiment
 from topologies.errors import SpecError, UnknownNameError
@@ -20,7 +21,7 @@ from traffic.workloads import WorkloadSpec, parse_workloads
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_SEED = 2**63 - 1
 MAX_SCALE = 1e9
-CLOCKS = ("live",)
+CLOCKS = (LIVE_CLOCK, VIRTUAL_CLOCK)
 FILE_KEYS = ("trace", "sizes_file")
 """Keys of workloads that name input files."""
 
@@ -140,13 +141,10 @@ class _Assembly:
         )
 
     def _refuse_unknown(self) -> None:
-        """Keys of no version, and clocks of a later one."""
+        """Keys of no version."""
         for key in self._data:
             if key not in keys.TOP_LEVEL:
                 raise UnknownNameError(key, "key", key, keys.TOP_LEVEL)
-        if self._data["clock"] == "virtual":
-            rule = "is not available in this version"
-            raise SpecError("clock", "virtual", rule, "write clock: live")
 
     def _name(self, reader: Reader) -> str:
         name = reader.text("name", self._path.stem)

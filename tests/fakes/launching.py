@@ -62,6 +62,6 @@ class FakeLauncher:
         return Outcome(folder, summary, Verdict(not reasons, reasons, False), self.interrupted)
 
     @contextmanager
-    def __call__(self, _arguments: object) -> Iterator[FakeLauncher]:
+    def __call__(self, *_: object) -> Iterator[FakeLauncher]:
         """In place of `emulator.commands.common_run.launched`."""
         yield self

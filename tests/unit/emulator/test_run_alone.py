@@ -10,10 +10,12 @@ import pytest
 
 from emulator import calibration, doctor
 from emulator.cli import main
+from emulator.clock.traits import LIVE_CLOCK, VIRTUAL_CLOCK
 from emulator.kernel.process import start_time
 from emulator.ownership import Ledger, Owned
 from emulator.run import launch, session
 from emulator.run.alone import alone
+from emulator.spec.load import load
 from tests.fakes.machine import GONE, FakeMachine, child
 from tests.unit.emulator.spec_samples import EXAMPLES
 from topologies.errors import MachineError
@@ -25,7 +27,7 @@ SINGLE = str(EXAMPLES / "single-flow.yaml")
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
     """A machine that has all that a run needs."""
     monkeypatch.setattr(doctor, "examine", list)
-    monkeypatch.setattr(doctor, "require", lambda: None)
+    monkeypatch.setattr(doctor, "require", lambda *_: None)
     monkeypatch.setattr(calibration, "capacity_pps", lambda _note: 30_000.0)
     return FakeMachine(tmp_path, monkeypatch)
 
@@ -90,14 +92,28 @@ def test_a_launcher_measures_once_and_hands_on_what_it_was_given(
         asked.append(request)
 
     monkeypatch.setattr(session, "run", run)
-    with launch.launcher(tmp_path, quiet=True) as launcher:
-        launcher.run("experiment", "a")  # type: ignore[arg-type]
-        launcher.run("experiment", "b")  # type: ignore[arg-type]
+    experiment = load(SINGLE)
+    with launch.launcher(tmp_path, [LIVE_CLOCK], quiet=True) as launcher:
+        launcher.run(experiment, "a")
+        launcher.run(experiment, "b")
     assert [(request.label, request.capacity_pps) for request in asked] == [
         ("a", 30_000.0),
         ("b", 30_000.0),
     ]
     assert {request.results for request in asked} == {tmp_path}
+
+
+def test_the_virtual_clock_needs_neither_a_quiet_machine_nor_its_measure(
+    machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts beside other runs, measures nothing, and the experiment goes to a guest."""
+    asked: list[str] = []
+    monkeypatch.setattr(calibration, "capacity_pps", lambda _note: pytest.fail("measured"))
+    monkeypatch.setattr(launch.virtual, "run", lambda _x, label, *_: asked.append(label))
+    experiment = load(SINGLE, {"clock": "virtual"})
+    with alone("run"), launch.launcher(tmp_path, [VIRTUAL_CLOCK], quiet=True) as launcher:
+        launcher.run(experiment, "a")
+    assert asked == ["a"]
 
 
 def test_ctrl_c_while_measuring_starts_nothing(
@@ -111,7 +127,7 @@ def test_ctrl_c_while_measuring_starts_nothing(
 
     monkeypatch.setattr(calibration, "capacity_pps", measure)
     with pytest.raises(KeyboardInterrupt):
-        ExitStack().enter_context(launch.launcher(tmp_path, quiet=True))
+        ExitStack().enter_context(launch.launcher(tmp_path, [LIVE_CLOCK], quiet=True))
 
 
 def test_a_place_that_cannot_be_written_is_a_clear_error(

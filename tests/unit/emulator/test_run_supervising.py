@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from emulator.clock.live import LiveClock
+from emulator.clock.traits import LIVE
 from emulator.run import supervising
 from emulator.run.progress import Progress
 from emulator.run.supervising import Interrupt, Watch, watch
@@ -100,7 +101,7 @@ def watched(
     every_ns: int = 100_000,
 ) -> Watch:
     """Watches an engine at a dilation of 1000, samples every 100 us of model time."""
-    parts: Any = engine, LiveClock(1_000.0), sampler or Sampler()
+    parts: Any = engine, LiveClock(1_000.0), LIVE, sampler or Sampler()
     return watch(
         *parts, every_ns, Progress(io.StringIO()), interrupt or Interrupt(),
         lambda: (0.5, "half"), alive,
@@ -142,7 +143,7 @@ def test_a_machine_that_paused_does_not_catch_up_on_samples(host: Host) -> None:
 def test_no_samples_before_the_start(host: Host) -> None:
     """Model time is negative until the engine's start."""
     sampler = Sampler()
-    parts: Any = Engine(host, 50_000_000), LiveClock(1_000.0, START_NS + 20_000_000), sampler
+    parts: Any = Engine(host, 50_000_000), LiveClock(1_000.0, START_NS + 20_000_000), LIVE, sampler
     watch(*parts, 10_000, Progress(io.StringIO()), Interrupt(), lambda: (0, ""), lambda: None)
     assert min(sampler.times) >= 0
 

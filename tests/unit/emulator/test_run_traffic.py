@@ -66,7 +66,10 @@ class Ended:
         started = datetime(2026, 1, 2, tzinfo=UTC)
         self.folder = RunFolder.create(tmp_path, "test", "abc123", started)
         self.progress: list[tuple[int, int]] = []
-        prepared: Any = SimpleNamespace(plan=rig.plan, medium=rig.medium, clock=rig.clock)
+        prepared: Any = SimpleNamespace(
+            plan=rig.plan, medium=rig.medium, clock=rig.clock,
+            quiet_ns=50_000_000, drain_ns=5_000_000_000, flush_every_ns=200_000_000,
+        )  # fmt: skip
         report = tmp_path / "engine.json"
         work = traffic.engine_work(
             prepared, self.folder, report, limit_ns, lambda *now: self.progress.append(now)
@@ -203,7 +206,7 @@ def round_trip_error(hop_ns: int, software_ns: float, flows: Sequence[Flow] = FL
     drafted, ready = fabric.plan(0.0, flows), fabric.plan(software_ns, flows)
     ways = traffic._ways(drafted, fabric.route)
     return traffic._round_trip_error(
-        fabric.medium, fabric.clock, drafted, ready, ways, 1_000.0  # type: ignore[arg-type]
+        fabric.medium, fabric.clock, drafted, ready, ways, 1_000.0, 4  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -63,6 +63,7 @@ class FrameBank:
         body_bytes: intp[T], zero bytes between header and ICRC: payload and pad.
         frame_bytes: intp[T], length of the whole frame, ICRC included, FCS not.
         icrc: uint32[T], ICRC of each template, as a number (sent least byte first).
+        flips: uint32, what a changed byte does to an ICRC (`traffic.icrc.flips`).
     """
 
     def __init__(self, frames: Sequence[bytes]) -> None:
@@ -84,7 +85,7 @@ class FrameBank:
         self.header_bytes, self.frame_bytes = header_bytes, sizes
         self.body_bytes = sizes - header_bytes - wire.ICRC_BYTES
         self._last = sizes - wire.ICRC_BYTES - 1
-        self._flips = flips(int(sizes.max(initial=0)))
+        self.flips = flips(int(sizes.max(initial=0)))
         self._columns = np.ascontiguousarray(headers.T)
         self._has_aeth = header_bytes == wire.ACK_HEADER_BYTES
 
@@ -184,7 +185,7 @@ class FrameBank:
         at = np.array(positions)[:, None]
         change = headers.T[at[:, 0]] ^ self._columns[at, index]
         distance = self._last[index] - at
-        flipped = self._flips.take(distance * 256 + change)
+        flipped = self.flips.take(distance * 256 + change)
         corrected: Words = np.bitwise_xor.reduce(flipped, axis=0) ^ self.icrc[index]
         return corrected
 

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from emulator.clock.live import LiveClock
 from emulator.dataplane.plane import DataPlane
 from emulator.kernel import netns
-from traffic.template import HEADER_COLUMNS
 from traffic.wire import ICRC_BYTES
 
 _SO_SNDBUFFORCE = 32
@@ -62,14 +61,18 @@ class KernelMedium:
         self._fds = {port: sender.fileno() for port, sender in senders.items()}
         self._senders = senders  # keeps them open
         self._zeros = np.zeros(_MAX_BODY_BYTES, np.uint8)
-        self._iov = np.zeros((_BATCH, _PARTS), _IOVEC)
-        self._iov["base"][:, 1] = _address(self._zeros)
-        self._iov["length"][:, 2] = ICRC_BYTES
+        iov = self._iov = np.zeros((_BATCH, _PARTS), _IOVEC)
+        iov["base"][:, 1] = _address(self._zeros)
+        iov["length"][:, 2] = ICRC_BYTES
+        self._header_at, self._icrc_at = iov["base"][:, 0], iov["base"][:, 2]
+        self._header_bytes, self._body_bytes = iov["length"][:, 0], iov["length"][:, 1]
         self._messages = np.zeros(_BATCH, _MMSGHDR)
-        self._messages["iov"] = _address(self._iov) + _PARTS * _IOVEC.itemsize * np.arange(_BATCH)
+        self._messages["iov"] = _address(iov) + _PARTS * _IOVEC.itemsize * np.arange(_BATCH)
         self._messages["parts"] = _PARTS
         self._message_base = _address(self._messages)
         self._steps = np.arange(_BATCH)
+        self._pointed: tuple[int, ...] = ()
+        self._pointing = 0
 
     def receive(self) -> npt.NDArray[np.void]:
         """Frames that arrived, their time in model ns."""
@@ -98,6 +101,8 @@ class KernelMedium:
 
         Where a port's socket has no room, the rest of that port's frames is given up.
         """
+        if 0 < len(ports) <= _BATCH:
+            return self._send(ports, headers, header_bytes, body_bytes, icrc)
         taken = 0
         for start in range(0, len(ports), _BATCH):
             part = slice(start, start + _BATCH)
@@ -115,17 +120,26 @@ class KernelMedium:
         icrc: npt.NDArray[np.uint8],
     ) -> int:
         count = len(ports)
-        headers, icrc = np.ascontiguousarray(headers), np.ascontiguousarray(icrc)
-        steps, base, length = self._steps[:count], self._iov["base"], self._iov["length"]
-        base[:count, 0] = _address(headers) + HEADER_COLUMNS * steps
-        length[:count, 0] = header_bytes
-        length[:count, 1] = body_bytes
-        base[:count, 2] = _address(icrc) + ICRC_BYTES * steps
-        starts = [0, *(np.flatnonzero(np.diff(ports)) + 1).tolist(), count]
+        headers, icrc = _rows(headers), _rows(icrc)
+        self._point(headers, icrc, count)
+        self._header_bytes[:count] = header_bytes
+        self._body_bytes[:count] = body_bytes
+        starts = [0, *((ports[1:] != ports[:-1]).nonzero()[0] + 1).tolist(), count]
         return sum(
             self._send_from(int(ports[first]), first, last - first)
             for first, last in pairwise(starts)
         )
+
+    def _point(
+        self, headers: npt.NDArray[np.uint8], icrc: npt.NDArray[np.uint8], count: int
+    ) -> None:
+        """Points the parts of `count` frames to rows, unless the last batch had them there too."""
+        where = _address(headers), headers.strides[0], _address(icrc), icrc.strides[0]
+        if where == self._pointed and count <= self._pointing:
+            return
+        self._header_at[:count] = where[0] + where[1] * self._steps[:count]
+        self._icrc_at[:count] = where[2] + where[3] * self._steps[:count]
+        self._pointed, self._pointing = where, count
 
     def _send_from(self, port: int, first: int, count: int) -> int:
         """Sends until all is taken or nothing more is: one call takes 1024 frames at most."""
@@ -140,6 +154,11 @@ class KernelMedium:
                 raise OSError(code, f"send on port {port}: {os.strerror(code)}")
             taken += sent
         return taken
+
+
+def _rows(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The array, or a copy of it, whose rows lie in memory in one piece each."""
+    return array if array.strides[1] == 1 else np.ascontiguousarray(array)
 
 
 def _address(array: npt.NDArray[np.generic]) -> int:

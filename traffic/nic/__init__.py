@@ -8,7 +8,8 @@ connection.py  both halves, the path's delay, the frames                   PURE
 pacing.py      which packets a host's NIC may put into its queue now       PURE
 ordering.py    packets of one path, back in the order of its links         PURE
 frames.py      templates of all frames that a run can send
-outbox.py      the frames of one tick, patched and sent in bulk            PURE
+stamping.py    the templates' rows, stamped in bulk                        PURE
+outbox.py      the frames of one tick, collected and sent in one go        PURE
 probes.py      unreliable latency probes                                   PURE
 plan.py        what an engine runs, what it counts, whom it tells          PURE
 engine.py      the tick loop that ties them together

@@ -1,4 +1,9 @@
-"""The frames of one tick: collected as plain numbers, patched in bulk, sent in one go."""
+"""The frames of one tick: collected as runs of numbers, stamped in bulk, sent in one go. PURE.
+
+A row is (port, row of the stamper, word of its first packet, number of packets); the packets of a
+row have consecutive sequence numbers. Within a port acknowledgements leave first, then everything
+in the order in which it was added.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +13,39 @@ import numpy.typing as npt
 from traffic.nic.connection import Connection
 from traffic.nic.medium import Medium
 from traffic.nic.pacing import Grant
+from traffic.nic.stamping import ASK, PSN_ONE, Stamper, row_of
 from traffic.template import FrameBank
-from traffic.wire import SYNDROME_ACK, SYNDROME_NAK_SEQUENCE, Opcode
+from traffic.wire import MSN_MASK, PSN_MASK, SYNDROME_ACK, SYNDROME_NAK_SEQUENCE, Opcode
+
+_ROW = 4
+_WITHOUT_RESERVED = ASK | PSN_MASK * PSN_ONE | 0xFFFFFFFF
+_FIRST, _MIDDLE, _LAST, _ONLY = (
+    Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY,
+)  # fmt: skip
+
+Table = npt.NDArray[np.int64]
 
 
 class Outbox:
     """Collects packets and sends them."""
 
     def __init__(self, bank: FrameBank, medium: Medium) -> None:
-        self._bank, self._medium = bank, medium
-        self._rows: list[tuple[int, int, int, int, int]] = []
-        self._acks: list[tuple[int, int, int, int, int]] = []
+        self._stamper, self._medium = Stamper(bank), medium
+        self._rows: list[int] = []
+        self._acks: list[int] = []
+        self._steps = np.arange(0, dtype=np.int64)
 
     def add(self, port: int, template: int, opcode: int, psn: int, ack_request: int) -> None:
         """One packet of any kind but ACK and NAK."""
-        self._rows.append((port, template, opcode, psn, ack_request))
+        word = (psn & PSN_MASK) * PSN_ONE | (ASK if ack_request else 0)
+        self._rows += (port, row_of(template, opcode), word, 1)
 
     def add_ack(self, connection: Connection, is_nak: bool, psn: int) -> None:
         """An ACK or NAK of a connection's receiving end."""
         syndrome = SYNDROME_NAK_SEQUENCE if is_nak else SYNDROME_ACK
-        template = connection.templates.ack
-        completed = connection.receiver.completed
-        self._acks.append((connection.ends.dst_port, template, psn, syndrome, completed))
+        aeth = syndrome << 24 | connection.receiver.completed & MSN_MASK
+        row = row_of(connection.templates.ack, Opcode.ACKNOWLEDGE)
+        self._acks += (connection.ends.dst_port, row, (psn & PSN_MASK) * PSN_ONE | aeth, 1)
 
     def add_cnp(self, connection: Connection) -> None:
         """A congestion notification of a connection's receiving end."""
@@ -37,50 +53,46 @@ class Outbox:
 
     def add_burst(self, grant: Grant) -> None:
         """Consecutive data packets of one message."""
-        connection, burst = grant.connection, grant.burst
+        connection, burst = grant
+        message, first, count = burst.message, burst.first, burst.count
         port, templates = connection.ends.src_port, connection.templates
-        message = burst.message
         last = message.end - 1
-        for psn in range(burst.first, burst.first + burst.count):
-            if psn == last:
-                opcode = Opcode.SEND_ONLY if psn == message.first else Opcode.SEND_LAST
-                self.add(port, templates.tails[message.tail_bytes], opcode, psn, 1)
-            else:
-                opcode = Opcode.SEND_FIRST if psn == message.first else Opcode.SEND_MIDDLE
-                self.add(port, templates.full, opcode, psn, 0)
+        full = min(count, last - first)
+        if full > 0:
+            row, word = row_of(templates.full, _MIDDLE), (first & PSN_MASK) * PSN_ONE
+            if first == message.first:
+                self._rows += (port, row - _MIDDLE + _FIRST, word, 1)
+                full, word = full - 1, word + PSN_ONE
+            if full:
+                self._rows += (port, row, word, full)
+        if first + count > last:
+            opcode = _ONLY if last == message.first else _LAST
+            self.add(port, templates.tails[message.tail_bytes], opcode, last, 1)
 
     def flush(self) -> int:
         """Sends everything; returns how many packets the kernel did not take."""
-        refused = 0
-        if self._acks:
-            ports, index, psn, syndrome, msn = _columns(self._acks)
-            headers, icrc = self._bank.patch(
-                index, Opcode.ACKNOWLEDGE, 0, psn, syndrome=syndrome, msn=msn
-            )
-            refused += self._send(ports, index, headers, icrc)
-            self._acks.clear()
-        if self._rows:
-            ports, index, opcode, psn, ack_request = _columns(self._rows)
-            headers, icrc = self._bank.patch(index, opcode, ack_request, psn)
-            refused += self._send(ports, index, headers, icrc)
-            self._rows.clear()
-        return refused
+        rows = self._acks + self._rows
+        if not rows:
+            return 0
+        self._acks.clear()
+        self._rows.clear()
+        table = np.array(rows, np.int64).reshape(-1, _ROW)
+        table = self._expanded(table.take(table[:, 0].argsort(kind="stable"), 0))
+        ports = table[:, 0]
+        headers, header_bytes, body_bytes, icrc = self._stamper.stamp(table[:, 1], table[:, 2])
+        return len(ports) - self._medium.send(ports, headers, header_bytes, body_bytes, icrc)
 
-    def _send(
-        self,
-        ports: npt.NDArray[np.int64],
-        index: npt.NDArray[np.int64],
-        headers: npt.NDArray[np.uint8],
-        icrc: npt.NDArray[np.uint8],
-    ) -> int:
-        bank = self._bank
-        taken = self._medium.send(
-            ports, headers, bank.header_bytes[index], bank.body_bytes[index], icrc
-        )
-        return len(ports) - taken
-
-
-def _columns(rows: list[tuple[int, int, int, int, int]]) -> npt.NDArray[np.int64]:
-    """The rows sorted by port, as columns (the order within a port stays)."""
-    table = np.array(rows, np.int64)
-    return np.ascontiguousarray(table[np.argsort(table[:, 0], kind="stable")].T)
+    def _expanded(self, table: Table) -> Table:
+        """A row for each packet, with its own word."""
+        counts = table[:, 3]
+        ends = counts.cumsum()
+        total = int(ends[-1])
+        if total == len(table):
+            return table
+        if total > len(self._steps):
+            self._steps = np.arange(2 * total, dtype=np.int64) * PSN_ONE
+        table[:, 2] -= (ends - counts) * PSN_ONE
+        table = table.repeat(counts, 0)
+        table[:, 2] += self._steps[:total]
+        table[:, 2] &= _WITHOUT_RESERVED
+        return table

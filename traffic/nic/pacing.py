@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from traffic.nic.connection import Connection
 from traffic.nic.sender import Burst
@@ -18,8 +18,7 @@ from traffic.nic.sender import Burst
 _TURN_PACKETS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(NamedTuple):
     """Packets of a connection that go into the queue now."""
 
     connection: Connection
@@ -66,22 +65,28 @@ class NicQueue:
         self.free_ns = now_ns + backlog_bytes * 8e9 / self.rate_bps
 
     def fill(self, now_ns: int, horizon_ns: int) -> list[Grant]:
-        """Grants packets until the queue reaches to the horizon or nothing is eligible."""
+        """Grants packets until the queue reaches to the horizon or nothing is eligible.
+
+        Connections take turns of a few packets; one that is alone gets all that it may send.
+        """
         grants: list[Grant] = []
-        waiting = 0
-        while self.free_ns < horizon_ns and waiting < len(self._active):
-            connection = self._active[0]
-            count = self._eligible(connection, now_ns, horizon_ns)
+        active, waiting = self._active, 0
+        while self.free_ns < horizon_ns and waiting < len(active):
+            connection = active[0]
+            count = connection.sender.allowed()
+            if count <= 0:
+                connection.queued = False
+                active.popleft()
+                continue
+            if len(active) > 1:
+                count = min(count, _TURN_PACKETS)
+            count = self._eligible(connection, count, now_ns, horizon_ns)
             if count > 0:
                 waiting = 0
                 grants.append(self._grant(connection, count, now_ns))
-                self._active.rotate(-1)
-            elif connection.sender.allowed() > 0:
-                waiting += 1
-                self._active.rotate(-1)
             else:
-                connection.queued = False
-                self._active.popleft()
+                waiting += 1
+            active.rotate(-1)
         self._backlogged = self._has_more(now_ns)
         return grants
 
@@ -90,18 +95,18 @@ class NicQueue:
 
         Only when the queue reaches to the horizon: else it would have been granted its packets.
         """
-        return any(
-            connection.sender.allowed() > 0 and connection.sender.due_ns(now_ns) <= self.free_ns
-            for connection in self._active
-        )
+        for connection in self._active:
+            sender = connection.sender
+            if sender.allowed() > 0 and sender.due_ns(now_ns) <= self.free_ns:
+                return True
+        return False
 
-    def _eligible(self, connection: Connection, now_ns: int, horizon_ns: int) -> int:
-        """How many packets may go now: by window, room in the queue, turn, and rate."""
+    def _eligible(self, connection: Connection, most: int, now_ns: int, horizon_ns: int) -> int:
+        """How many packets, of those allowed, may go now: by room in the queue and by rate."""
         sender = connection.sender
-        room = math.ceil((horizon_ns - self.free_ns) / connection.line_gap_ns)
-        count = min(sender.allowed(), room, _TURN_PACKETS)
+        count = min(most, math.ceil((horizon_ns - self.free_ns) / connection.line_gap_ns))
         rate_bps = sender.rate_bps(now_ns)
-        if count <= 0 or rate_bps is None:
+        if rate_bps is None:
             return count
         ahead_ns = horizon_ns - max(sender.due_ns(now_ns), now_ns)
         gap_ns = connection.wire_bytes * 8e9 / rate_bps

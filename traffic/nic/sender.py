@@ -14,6 +14,7 @@ from traffic.dcqcn import Dcqcn
 from traffic.wire import PSN_MASK
 
 _HALF = (PSN_MASK + 1) // 2
+_NEVER_NS = -1 << 63
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ class Message:
     marked: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Burst:
     """Consecutive packets of one message to send now.
 
@@ -79,7 +80,8 @@ class Sender:
 
     __slots__ = (
         "_control", "_deadline_ns", "_paced_bytes", "_paced_from_ns", "_payload", "_pending",
-        "_rto_ns", "_sent_end", "_window", "end", "messages", "next", "oldest",
+        "_rate_at_ns", "_rate_bps", "_rto_ns", "_sent_end", "_window", "end", "messages", "next",
+        "oldest",
     )  # fmt: skip
 
     def __init__(
@@ -95,6 +97,7 @@ class Sender:
         self._pending: deque[Message] = deque()
         self.oldest = self.next = self.end = self._sent_end = 0
         self._paced_from_ns, self._paced_bytes = 0.0, 0
+        self._rate_bps, self._rate_at_ns = 0, _NEVER_NS
         self._deadline_ns: int | None = None
 
     @property
@@ -138,7 +141,11 @@ class Sender:
 
     def rate_bps(self, now_ns: int) -> int | None:
         """The rate that spaces this connection's packets; None = line rate."""
-        return None if self._control is None else self._control.rate_bps(now_ns)
+        if self._control is None:
+            return None
+        if now_ns != self._rate_at_ns:
+            self._rate_bps, self._rate_at_ns = self._control.rate_bps(now_ns), now_ns
+        return self._rate_bps
 
     def due_ns(self, now_ns: int) -> float:
         """When the rate control lets the next packet go; never later than now at line rate.
@@ -146,9 +153,10 @@ class Sender:
         The rate of now counts, also for packets sent at another one: a long wait ends sooner when
         the rate recovers meanwhile.
         """
-        if self._control is None:
+        rate_bps = self.rate_bps(now_ns)
+        if rate_bps is None:
             return 0.0
-        return self._paced_from_ns + self._paced_bytes * 8e9 / self._control.rate_bps(now_ns)
+        return self._paced_from_ns + self._paced_bytes * 8e9 / rate_bps
 
     def on_sent(self, now_ns: int, nbytes: int) -> None:
         """So many bytes of line time left now, or will leave when they are due."""
@@ -156,6 +164,7 @@ class Sender:
             self._paced_from_ns = max(self.due_ns(now_ns), now_ns)
             self._paced_bytes = nbytes
             self._control.on_sent(now_ns, nbytes)
+            self._rate_at_ns = _NEVER_NS
 
     def on_ack(self, psn24: int, now_ns: int) -> None:
         """All packets up to and including this one have arrived."""
@@ -172,6 +181,7 @@ class Sender:
         """A congestion notification arrived."""
         if self._control is not None:
             self._control.on_cnp(now_ns)
+            self._rate_at_ns = _NEVER_NS
 
     def check_timeout(self, now_ns: int) -> bool:
         """Goes back when nothing was acknowledged for too long; True when it did."""

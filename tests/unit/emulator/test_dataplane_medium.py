@@ -129,6 +129,38 @@ def test_a_port_without_room_does_not_hold_up_the_others(ports: Ports) -> None:
     assert taken == len(first) + 1
 
 
+def test_rows_may_lie_apart_in_memory(ports: Ports) -> None:
+    """Headers and ICRCs as columns of a wider table, as the engine keeps them; twice the same."""
+    frames = [data(0, 100), data(1, 5), headers.ack_frame(FLOW, 9, 1)]
+    bank = FrameBank(frames)
+    table = np.zeros((3, 96), np.uint8)
+    for again in range(3):
+        order = [again % 3, (again + 1) % 3, (again + 2) % 3]
+        table[:, :64] = bank.headers[order]
+        table[:, 64:68] = bank.icrc.astype("<u4").view(np.uint8).reshape(-1, 4)[order]
+        head, body = bank.header_bytes[order], bank.body_bytes[order]
+        taken = [
+            ports.medium.send(
+                np.array([1] * n), table[:n, :64], head[:n], body[:n], table[:n, 64:68]
+            )
+            for n in (1, 3)
+        ]
+        assert taken == [1, 3]
+        chosen = [frames[number] for number in order]
+        assert ports.arrived(1) == chosen[:1] + chosen
+
+
+def test_rows_whose_bytes_lie_apart_are_sent_whole(ports: Ports) -> None:
+    """Any array of the right shape will do."""
+    frames = [data(0, 100), data(1, 5)]
+    bank = FrameBank(frames)
+    tails = bank.icrc.astype("<u4").view(np.uint8).reshape(-1, 4)
+    rows, icrc = np.asfortranarray(bank.headers), np.asfortranarray(tails)
+    taken = ports.medium.send(np.array([2, 2]), rows, bank.header_bytes, bank.body_bytes, icrc)
+    assert taken == 2
+    assert ports.arrived(2) == frames
+
+
 @pytest.fixture
 def loopback() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Two connected datagram sockets whose sender always has room."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from traffic.nic.connection import Connection
 from traffic.nic.frames import book
 from traffic.nic.outbox import Outbox
 from traffic.nic.pacing import Grant
+from traffic.nic.sender import Burst
 from traffic.wire import Opcode
 
 WRAP = 1 << 24
@@ -24,12 +26,14 @@ class Wire:
 
     def __init__(self, leaves: int = 0) -> None:
         self.frames: list[tuple[int, bytes]] = []
+        self.batches = 0
         self._leaves = leaves
 
     def send(self, ports: npt.NDArray[np.intp], rows: npt.NDArray[np.uint8],
              header_bytes: npt.NDArray[np.intp], body_bytes: npt.NDArray[np.intp],
              icrc: npt.NDArray[np.uint8]) -> int:  # fmt: skip
         """Puts frames together."""
+        self.batches += 1
         for port, row, head, body, tail in zip(
             ports.tolist(), rows, header_bytes, body_bytes, icrc, strict=True
         ):
@@ -49,9 +53,10 @@ class Wire:
         return 0
 
 
-def outbox(wire: Wire, *sizes_bytes: int) -> tuple[Outbox, Connection]:
-    """An outbox and a connection from h1 to h2 with messages of these sizes."""
-    connection = Connection(5, endpoints(), PARAMETERS)
+def outbox(wire: Wire, *sizes_bytes: int, start: int = 0) -> tuple[Outbox, Connection]:
+    """An outbox and a connection from h1 to h2 with messages of these sizes, first PSN `start`."""
+    connection = Connection(5, endpoints(), replace(PARAMETERS, window_packets=None))
+    connection.sender.oldest = connection.sender.next = connection.sender.end = start
     bank = book([connection], {5: sizes_bytes}, PAYLOAD, 48).finish()
     for number, size in enumerate(sizes_bytes):
         connection.enqueue(flow(number, size))
@@ -145,7 +150,7 @@ def test_sequence_numbers_wrap_on_the_wire() -> None:
 
 
 def test_frames_are_grouped_by_port_and_keep_their_order() -> None:
-    """One batch per port, so that it takes one system call; acknowledgements go first."""
+    """One batch for all, one piece of it per port; within a port acknowledgements go first."""
     wire = Wire()
     box, one = outbox(wire, 100)
     for psn in range(100):
@@ -153,16 +158,52 @@ def test_frames_are_grouped_by_port_and_keep_their_order() -> None:
     box.add_ack(one, False, 999)
     box.flush()
     numbers = [(port, int.from_bytes(frame[51:54], "big")) for port, frame in wire.frames]
-    ordered = sorted((3 - psn % 3, psn) for psn in range(100))
-    assert numbers == [(2, 999), *ordered]
+    of_port = {port: [psn for psn in range(100) if 3 - psn % 3 == port] for port in (1, 2, 3)}
+    of_port[2] = [999, *of_port[2]]
+    assert numbers == [(port, psn) for port in (1, 2, 3) for psn in of_port[port]]
+    assert wire.batches == 1
 
 
 def test_what_the_kernel_did_not_take_is_told() -> None:
-    """`flush` returns how many frames were refused, of all batches."""
-    box, one = outbox(Wire(leaves=1), 2 * PAYLOAD)
+    """`flush` returns how many frames were refused."""
+    box, one = outbox(Wire(leaves=2), 2 * PAYLOAD)
     box.add_burst(grant(one, 2))
     box.add_ack(one, False, 0)
     assert box.flush() == 2
+
+
+def packet_by_packet(box: Outbox, one: Connection, burst: Burst) -> None:
+    """Adds a burst as single packets, each by its place in the message."""
+    message, templates = burst.message, one.templates
+    for psn in range(burst.first, burst.first + burst.count):
+        is_first, is_last = psn == message.first, psn == message.end - 1
+        if is_last:
+            opcode = Opcode.SEND_ONLY if is_first else Opcode.SEND_LAST
+            box.add(one.ends.src_port, templates.tails[message.tail_bytes], opcode, psn, 1)
+        else:
+            opcode = Opcode.SEND_FIRST if is_first else Opcode.SEND_MIDDLE
+            box.add(one.ends.src_port, templates.full, opcode, psn, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("start", [0, WRAP - 40])
+def test_bursts_are_what_their_packets_are_one_by_one(seed: int, start: int) -> None:
+    """Random bursts of random messages, also across the wrap of sequence numbers."""
+    rng = Random(seed)
+    sizes = [rng.choice([1, PAYLOAD, PAYLOAD + 1, rng.randint(1, 9 * PAYLOAD)]) for _ in range(30)]
+    bulk, single = Wire(), Wire()
+    (box, one), (other, _) = outbox(bulk, *sizes, start=start), outbox(single, *sizes)
+    while (allowed := one.sender.allowed()) > 0:
+        made = grant(one, rng.randint(1, allowed))
+        box.add_burst(made)
+        packet_by_packet(other, one, made.burst)
+        if rng.random() < 0.3:
+            box.flush()
+            other.flush()
+    box.flush()
+    other.flush()
+    assert bulk.frames == single.frames
+    assert len(bulk.frames) == sum(-(-size // PAYLOAD) for size in sizes)
 
 
 def test_an_outbox_is_empty_after_it_was_sent() -> None:

@@ -75,6 +75,20 @@ def test_a_turn_is_a_few_packets() -> None:
     assert turns == [(0, 4), (1, 4), (0, 4), (1, 3)]
 
 
+def test_a_connection_that_is_alone_needs_no_turns() -> None:
+    """It gets all that fits at once, message by message; with company it gets turns."""
+    queue, (one,) = nic(7 * PAYLOAD)
+    one.enqueue(flow(1, MANY * PAYLOAD))
+    grants = queue.fill(0, 5_000)
+    assert [grant.burst.count for grant in grants] == [7, 8]
+    other = Connection(9, endpoints(), WINDOWLESS)
+    other.enqueue(flow(2, 3 * PAYLOAD))
+    queue.activate(other)
+    queue.sync(5_000, 0)
+    turns = [(grant.connection.number, grant.burst.count) for grant in queue.fill(5_000, 9_000)]
+    assert turns == [(0, 4), (9, 3), (0, 4), (0, 1)]
+
+
 def test_small_messages_take_the_time_of_their_size() -> None:
     """64-byte messages fill the queue by their own length, not by that of full packets."""
     queue, connections = nic()

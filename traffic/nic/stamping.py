@@ -1,0 +1,134 @@
+"""Stamps the frames of a batch: the templates' rows, copied into memory that is used again. PURE.
+
+`FrameBank.patch` writes any field of any frame. Almost all packets differ from their template in
+the opcode, in the word of AckReq and PSN, and in the AETH behind it. So a stamper keeps each
+template's row once per SEND opcode, with what a batch needs beside it, and writes the eight bytes
+of both words: one copy of whole rows, one of the words, one look-up per byte for the ICRC.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from traffic import wire
+from traffic.template import HEADER_COLUMNS, FrameBank
+
+KINDS = (
+    wire.Opcode.SEND_FIRST,
+    wire.Opcode.SEND_MIDDLE,
+    wire.Opcode.SEND_LAST,
+    wire.Opcode.SEND_ONLY,
+)
+"""Rows of a template; one that is no SEND is the same in all of them."""
+
+ASK = -1 << 63
+"""AckReq in a packet's word, which is signed."""
+
+PSN_ONE = 1 << 32
+"""The word of PSN 1; below it is the AETH, above it are reserved bits and AckReq."""
+
+_WORD = slice(wire.AT_ACK_REQUEST, wire.AT_ACK_REQUEST + 8)
+_ICRC = slice(HEADER_COLUMNS, HEADER_COLUMNS + wire.ICRC_BYTES)
+_WORD_BYTES = 8
+_COLUMNS = HEADER_COLUMNS + 32
+_ICRC_AT, _HEADER_AT, _BODY_AT, _START_AT = 16, 9, 10, 11
+_LEAST_ROWS = 256
+
+Bytes = npt.NDArray[np.uint8]
+Numbers = npt.NDArray[np.int64]
+
+
+def row_of(template: int, opcode: int) -> int:
+    """The stamper's row of a template with an opcode; of one that is no SEND with its own."""
+    return template * len(KINDS) + min(opcode, len(KINDS) - 1)
+
+
+class Batch(NamedTuple):
+    """Stamped frames; the next call of `Stamper.stamp` writes over them.
+
+    Attributes:
+        headers: uint8[n, 64].
+        header_bytes: int64[n].
+        body_bytes: int64[n].
+        icrc: uint8[n, 4].
+    """
+
+    headers: Bytes
+    header_bytes: Numbers
+    body_bytes: Numbers
+    icrc: Bytes
+
+
+class Stamper:
+    """Writes PSN, AckReq and AETH into the frames of a bank.
+
+    Args:
+        bank: the templates; an ACK's AETH must be 0.
+    """
+
+    def __init__(self, bank: FrameBank) -> None:
+        self._table = _table(bank)
+        self._flips = bank.flips
+        self._offsets = -256 * np.arange(_WORD_BYTES, dtype=np.int64)[:, None]
+        self._reserve(_LEAST_ROWS)
+
+    def _reserve(self, count: int) -> None:
+        """Memory for so many frames."""
+        self._room = count
+        rows = self._rows = np.zeros((count, _COLUMNS), np.uint8)
+        words = rows.view(np.int64)
+        self._headers, self._tails = rows[:, :HEADER_COLUMNS], rows[:, _ICRC]
+        self._words, self._icrc = rows[:, _WORD], rows.view("<u4")[:, _ICRC_AT]
+        self._header_bytes, self._body_bytes = words[:, _HEADER_AT], words[:, _BODY_AT]
+        self._start = words[:, _START_AT]
+        self._places = np.zeros(count * _WORD_BYTES, np.int64)
+        self._found = np.zeros(count * _WORD_BYTES, np.uint32)
+
+    def stamp(self, rows: Numbers, words: Numbers) -> Batch:
+        """The frames of n packets.
+
+        Args:
+            rows: the row of each, `row_of`.
+            words: `ASK` where it asks for an acknowledgement, `PSN_ONE` times its PSN, and its
+                AETH (0 for data).
+        """
+        count = len(rows)
+        if count > self._room:
+            self._reserve(max(count, 2 * self._room))
+        self._table.take(rows, 0, self._rows[:count], "clip")
+        octets = words.astype(">i8").view(np.uint8).reshape(count, _WORD_BYTES)
+        self._words[:count] = octets
+        places = self._places[: count * _WORD_BYTES].reshape(_WORD_BYTES, count)
+        found = self._found[: count * _WORD_BYTES].reshape(_WORD_BYTES, count)
+        np.add(octets.T, self._offsets, out=places)
+        places += self._start[:count]
+        self._flips.take(places, None, found, "clip")
+        self._icrc[:count] ^= np.bitwise_xor.reduce(found, axis=0)
+        return Batch(
+            self._headers[:count], self._header_bytes[:count], self._body_bytes[:count],
+            self._tails[:count],
+        )  # fmt: skip
+
+
+def _table(bank: FrameBank) -> Bytes:
+    """A row per template and kind: header, ICRC, lengths, place of the word's flips."""
+    kinds = len(KINDS)
+    index = np.arange(len(bank)).repeat(kinds)
+    own = bank.headers[index, wire.AT_OPCODE]
+    is_send = np.isin(own, KINDS)
+    opcode = np.where(is_send, np.tile(np.array(KINDS, np.uint8), len(bank)), own)
+    table = np.zeros((len(index), _COLUMNS), np.uint8)
+    table[:, :HEADER_COLUMNS], table[:, _ICRC] = bank.patch(index, opcode, 0, 0)
+    if table[:, _WORD].any():
+        raise ValueError("a template to be stamped has no AETH of its own")
+    numbers = table.view(np.int64)
+    numbers[:, _HEADER_AT] = bank.header_bytes[index]
+    numbers[:, _BODY_AT] = bank.body_bytes[index]
+    last = bank.frame_bytes[index] - wire.ICRC_BYTES - 1
+    # Data has no AETH: its bytes are zeros, whose flips are 0 wherever they are looked up, also
+    # where a frame that ends before clips them to the first one.
+    numbers[:, _START_AT] = (last - wire.AT_ACK_REQUEST) * 256
+    return table

@@ -19,22 +19,25 @@ from typing import Any
 
 from emulator import conservation, naming, sysctls
 from emulator.dataplane import agent, building, compiling
+from emulator.dataplane.delays import link_delays
 from emulator.dataplane.medium import open_sender
 from emulator.dataplane.plane import DataPlane
-from emulator.kernel import links, netlink, netns, offloads
+from emulator.kernel import links, netlink, netns, offloads, queues
 from emulator.kernel.forking import Forked
 from emulator.kernel.priority import raise_priority
 from emulator.kernel.process import is_listening, spawn, stop
 from emulator.ovs import Bridge, BridgePort, OpenVSwitch
 from emulator.ownership import Ledger, exclusive
+from emulator.spec.model import SwitchSpec
 from emulator.waiting import wait_for
 from topologies.addressing import dpid
 from topologies.errors import MachineError
 from topologies.files import fabric_to_dict, rule_to_dict
-from topologies.model import Fabric
+from topologies.model import Fabric, Port
 from topologies.settings import BufferRule, ClassRule, EcnRule, resolve
 
 OPENFLOW_PORT = 6653
+KERNEL_DATAPATH = "system"
 _READY_PATIENCE_S = 60.0
 
 
@@ -52,6 +55,10 @@ class FabricSettings:
         routing: the ``routing:`` section for the controller.
         datapath: ``netdev`` or ``system``.
         dilation: wall ns per model ns.
+        delays_in_path: links delay packets, and switches by what `switch` says; needs the kernel
+            datapath. Else the receiving NIC holds packets for the time of their path.
+        switch: forwarding mode and latency of every switch.
+        burst_ns: how late a shaper may be without losing rate.
     """
 
     fabric: Fabric
@@ -63,6 +70,17 @@ class FabricSettings:
     routing: Mapping[str, Any] = field(default_factory=lambda: {"policy": "ecmp"})
     datapath: str = "netdev"
     dilation: float = 1.0
+    delays_in_path: bool = False
+    switch: SwitchSpec = field(default_factory=SwitchSpec)
+    burst_ns: int = queues.BURST_NS
+
+    def __post_init__(self) -> None:
+        if self.delays_in_path and self.datapath != KERNEL_DATAPATH:
+            # The userspace datapath takes packets from a port before they can be held.
+            raise MachineError(
+                f"links cannot delay packets with the {self.datapath} datapath of Open vSwitch; "
+                "it needs the kernel's"
+            )
 
 
 class LiveFabric:
@@ -100,6 +118,9 @@ class LiveFabric:
         )
         self.plane.apply_buffers(settings.buffers)
         self.plane.apply_ecn(settings.ecn)
+        if settings.delays_in_path:
+            bps, dilation = settings.emulated_bps, settings.dilation
+            self.plane.set_delays(link_delays(self.fabric, bps, settings.switch, dilation))
 
     def netns_name(self, node: str) -> str:
         """Namespace of a node."""
@@ -208,16 +229,22 @@ class LiveFabric:
             ports = [port for port in self.fabric.ports if self.netns_name(port.node) == name]
             with netns.entered(fd), netlink.Session() as session:
                 offloads.turn_off(port.name for port in ports)
+                if self.settings.delays_in_path:
+                    programs = self.plane.programs
+                    session.run(building.delayer_messages(self.fabric, ports, programs))
                 for port in ports:
-                    classes = building.leaf_classes(rules.get(port.index))
-                    rate = self.settings.emulated_bps[port.link]
-                    session.run(
-                        building.port_messages(
-                            self.fabric, port, rate, self.plane.programs, classes
-                        )
-                    )
+                    session.run(self._port_messages(port, rules.get(port.index)))
                     if not self.fabric.by_name[port.node].is_switch:
                         session.run(building.host_messages(self.fabric, port))
+
+    def _port_messages(
+        self, port: Port, rules: Mapping[int, ClassRule] | None
+    ) -> list[netlink.Message]:
+        settings = self.settings
+        return building.port_messages(
+            self.fabric, port, settings.emulated_bps[port.link], self.plane.programs,
+            building.leaf_classes(rules), settings.burst_ns, settings.delays_in_path,
+        )  # fmt: skip
 
     def _start_switches(self) -> None:
         self.ovs = OpenVSwitch(self.folder / "ovs", self.switches_fd, self.settings.datapath)
@@ -238,9 +265,11 @@ class LiveFabric:
 
     def _start_agent(self) -> None:
         def work(should_stop: Callable[[], bool]) -> None:
-            rates = list(self.settings.emulated_bps)
-            dilation = self.settings.dilation
-            agent.serve(self.agent_socket, self.plane, rates, self.run_id, dilation, should_stop)
+            settings = self.settings
+            agent.serve(
+                self.agent_socket, self.plane, list(settings.emulated_bps), self.run_id,
+                settings.dilation, settings.burst_ns, should_stop,
+            )  # fmt: skip
 
         self._agent = Forked("agent", work, self.folder / "agent.log", self.switches_fd)
         self.ledger.add_process(self._agent.pid)

@@ -150,10 +150,11 @@ def serve(
     emulated_bps: list[int],
     run_id: str,
     dilation: float,
+    burst_ns: int,
     should_stop: Callable[[], bool],
 ) -> None:
     """Runs the agent in this process, which is in the switches' namespace."""
     with netlink.Session() as session:
-        methods = Methods(plane, emulated_bps, session, run_id)
+        methods = Methods(plane, emulated_bps, session, run_id, burst_ns)
         with Agent(path, methods, dilation) as agent:
             agent.serve(should_stop)

@@ -2,17 +2,23 @@
 
 Interface indices are chosen here (a base + port index), so nothing has to be looked up later.
 Switch ports live in the run's one namespace for switches, host ports each in their host's.
+
+Where links delay packets, an ifb device holds what comes in and hands it back to its port when it
+is time. One device serves many ports, but not all: fq lets no packet of a TCP socket go before an
+earlier one of the same socket, so the links that a packet crosses one after the other need devices
+of their own. They differ in what they come from: a host, a leaf or a spine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from emulator.dataplane.layout import FIRST_INTERFACE
+from emulator.dataplane.layout import FIRST_INTERFACE, MAX_PORTS
 from emulator.dataplane.plane import Programs
 from emulator.kernel import links, netlink, queues
 from topologies.addressing import host_ip, host_mac
-from topologies.model import Fabric, Port
+from topologies.model import Fabric, Port, Role
 from topologies.settings import ClassRule
 
 ETHERNET_BYTES = 14
@@ -47,6 +53,45 @@ def veth_pairs(fabric: Fabric, netns_fd: Callable[[str], int]) -> list[netlink.M
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Delayer:
+    """The device of a namespace that delays what comes from hosts, from leaves, or from spines."""
+
+    name: str
+    index: int
+    mac: str
+
+
+_FIRST_DELAYER = FIRST_INTERFACE + MAX_PORTS
+_DELAYERS = {
+    role: Delayer(f"delay-{role}", _FIRST_DELAYER + number, f"02:02:00:00:00:{number:02x}")
+    for number, role in enumerate(Role)
+}
+
+
+def delayer(fabric: Fabric, port: Port) -> Delayer:
+    """The device that delays what comes in at a port."""
+    return _DELAYERS[fabric.by_name[fabric.port(port.peer).node].role]
+
+
+def delayer_messages(
+    fabric: Fabric, ports: Sequence[Port], programs: Programs
+) -> list[netlink.Message]:
+    """The devices that delay what comes in at these ports, which are all of a namespace."""
+    needed = sorted({delayer(fabric, port) for port in ports}, key=lambda one: one.index)
+    return [
+        message
+        for one in needed
+        for message in (
+            links.ifb(one.index, one.name, one.mac),
+            queues.clsact(one.index, one.name),
+            queues.bpf_filter(one.index, one.name, programs.wire_delay, 0, egress=True),
+            queues.fq(one.index, one.name),
+            links.up(one.index, one.name),
+        )
+    ]
+
+
 def quantum_bytes(fabric: Fabric) -> int:
     """Bytes per turn of weight 1 in weighted sharing: one frame of the largest size."""
     return fabric.mtu_bytes + ETHERNET_BYTES
@@ -67,18 +112,45 @@ def port_messages(
     emulated_bps: int,
     programs: Programs,
     classes: Sequence[queues.LeafClass],
+    burst_ns: int = queues.BURST_NS,
+    delays_in_path: bool = False,
 ) -> list[netlink.Message]:
-    """Everything that a port needs inside its namespace."""
+    """Everything that a port needs inside its namespace.
+
+    Args:
+        fabric: the fabric.
+        port: of a switch or a host.
+        emulated_bps: its rate.
+        programs: to attach.
+        classes: service of the eight classes.
+        burst_ns: of the shaper.
+        delays_in_path: what comes in is delayed, by the devices of `delayer_messages`.
+    """
     index, name = interface_index(port.index), port.name
-    is_switch = fabric.by_name[port.node].is_switch
-    ingress = programs.wire_out if is_switch else programs.nic_receive
     return [
         queues.clsact(index, name),
         queues.bpf_filter(index, name, programs.egress, port.index, egress=True),
-        queues.bpf_filter(index, name, ingress, port.index, egress=False),
-        *queues.shaper(index, name, emulated_bps, classes, quantum_bytes(fabric)),
+        *_ingress(fabric, port, programs, delays_in_path),
+        *queues.shaper(index, name, emulated_bps, classes, quantum_bytes(fabric), burst_ns),
         links.up(index, name),
     ]
+
+
+def _ingress(
+    fabric: Fabric, port: Port, programs: Programs, delays_in_path: bool
+) -> list[netlink.Message]:
+    """Counts what comes in and gives RoCEv2 frames to a host's NIC; the rest may be delayed.
+
+    At a switch the program of the delaying device counts, so that one program runs, not two.
+    """
+    index, name = interface_index(port.index), port.name
+    is_switch = fabric.by_name[port.node].is_switch
+    program = programs.wire_out if is_switch else programs.nic_receive
+    counting = queues.bpf_filter(index, name, program, port.index, egress=False)
+    if not delays_in_path:
+        return [counting]
+    delaying = queues.redirect(index, name, delayer(fabric, port).index)
+    return [delaying] if is_switch else [counting, delaying]
 
 
 def host_messages(fabric: Fabric, port: Port) -> list[netlink.Message]:

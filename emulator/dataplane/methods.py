@@ -39,6 +39,7 @@ class Methods:
         emulated_bps: emulated rate of each link, bit/s by link id.
         session: netlink in the switches' namespace; None when schedulers cannot be changed.
         run_id: told by hello.
+        burst_ns: of the shapers.
     """
 
     def __init__(
@@ -47,9 +48,10 @@ class Methods:
         emulated_bps: list[int],
         session: netlink.Session | None,
         run_id: str,
+        burst_ns: int = queues.BURST_NS,
     ) -> None:
         self._plane, self._bps, self._session, self._run_id = plane, emulated_bps, session, run_id
-        self._fabric = plane.fabric
+        self._fabric, self._burst_ns = plane.fabric, burst_ns
         self._table: dict[str, Callable[[Reader], Action]] = {
             "hello": self._hello,
             "set_ecn": self._set_ecn,
@@ -137,7 +139,7 @@ class Methods:
             raise rpc.RpcError(rpc.SERVER_ERROR, "schedulers cannot be changed here")
         leaves = queues.leaves(
             building.interface_index(port.index), port.name, self._bps[port.link],
-            building.leaf_classes(rules), building.quantum_bytes(self._fabric),
+            building.leaf_classes(rules), building.quantum_bytes(self._fabric), self._burst_ns,
         )  # fmt: skip
         return partial(self._session.run, leaves)
 

@@ -1,8 +1,9 @@
-"""Netlink messages for egress queueing: clsact with eBPF filters, HTB and its classes.
+"""Netlink messages for egress queueing: clsact with its filters, HTB and its classes, and fq.
 
 HTB's burst is a time here: how late the shaper's timer may fire without losing rate. Packets may
 take the bucket below zero, so a burst smaller than a frame shapes exactly, and frames leave one
-by one. Source: linux/pkt_sched.h, net/sched/sch_htb.c, net/sched/cls_bpf.c.
+by one. fq lets each packet go at the time that is written in it. Source: linux/pkt_sched.h,
+linux/pkt_cls.h, linux/tc_act/tc_mirred.h; net/sched: sch_htb.c, sch_fq.c, cls_bpf.c, act_mirred.c.
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ _TCA_KIND, _TCA_OPTIONS = 1, 2
 _TCA_HTB_PARMS, _TCA_HTB_INIT, _TCA_HTB_RATE64, _TCA_HTB_CEIL64 = 1, 2, 6, 7
 _TCA_BPF_CLASSID, _TCA_BPF_FD, _TCA_BPF_NAME, _TCA_BPF_FLAGS = 3, 6, 7, 8
 _TCA_BPF_FLAG_ACT_DIRECT = 1
+_TCA_MATCHALL_ACT, _TCA_ACT_KIND, _TCA_ACT_OPTIONS, _TCA_MIRRED_PARMS = 2, 1, 2, 2
+_TC_ACT_STOLEN, _TCA_EGRESS_REDIR, _FIRST_ACTION = 4, 1, 1
+_TCA_FQ_PLIMIT, _TCA_FQ_FLOW_PLIMIT, _TCA_FQ_QUANTUM, _TCA_FQ_INITIAL_QUANTUM = 1, 2, 3, 4
+_TCA_FQ_RATE_ENABLE, _TCA_FQ_ORPHAN_MASK, _TCA_FQ_TIMER_SLACK = 5, 10, 13
+_TCA_FQ_HORIZON, _TCA_FQ_HORIZON_DROP = 14, 15
+_FQ_QUANTUM_BYTES = 1 << 20
+_UNLIMITED, _ALL_BITS = 0x7FFFFFFF, 0xFFFFFFFF
 _ROOT, _CLSACT = 0xFFFFFFFF, 0xFFFFFFF1
 _INGRESS_PARENT, _EGRESS_PARENT = 0xFFFFFFF2, 0xFFFFFFF3
 _HTB_MAJOR = 1 << 16
@@ -60,9 +68,47 @@ def bpf_filter(index: int, name: str, program_fd: int, port: int, *, egress: boo
     )
     rest = nl.text(_TCA_KIND, "bpf") + nl.attr(_TCA_OPTIONS, options)
     parent = _EGRESS_PARENT if egress else _INGRESS_PARENT
-    info = (1 << 16) | _ETH_P_ALL_BE
+    return _filter(index, parent, 1, rest, f"filter on {name}")
+
+
+def redirect(index: int, name: str, target_index: int) -> nl.Message:
+    """Sends what comes in, and what no program has decided on, through another device.
+
+    A program at the same hook runs first and returns TC_ACT_UNSPEC for what it leaves to this one.
+    """
+    parms = struct.pack("=IIiiiiI", 0, 0, _TC_ACT_STOLEN, 0, 0, _TCA_EGRESS_REDIR, target_index)
+    mirred = nl.attr(_TCA_MIRRED_PARMS, parms)
+    action = nl.text(_TCA_ACT_KIND, "mirred") + nl.attr(_TCA_ACT_OPTIONS, mirred)
+    options = nl.attr(_TCA_MATCHALL_ACT, nl.attr(_FIRST_ACTION, action))
+    rest = nl.text(_TCA_KIND, "matchall") + nl.attr(_TCA_OPTIONS, options)
+    return _filter(index, _INGRESS_PARENT, 2, rest, f"redirection of {name}")
+
+
+def _filter(index: int, parent: int, priority: int, rest: bytes, label: str) -> nl.Message:
+    info = (priority << 16) | _ETH_P_ALL_BE
     flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
-    return _tc(nl.RTM_NEWTFILTER, flags, index, 0, parent, info, rest, f"filter on {name}")
+    return _tc(nl.RTM_NEWTFILTER, flags, index, 0, parent, info, rest, label)
+
+
+def fq(index: int, name: str) -> nl.Message:
+    """A root qdisc that lets each packet go at its time (skb->tstamp), to the nanosecond.
+
+    It limits nothing: neither packets, nor rates, nor how far ahead a packet may be.
+    """
+    options = (
+        nl.u32(_TCA_FQ_PLIMIT, _UNLIMITED)
+        + nl.u32(_TCA_FQ_FLOW_PLIMIT, _UNLIMITED)
+        + nl.u32(_TCA_FQ_QUANTUM, _FQ_QUANTUM_BYTES)
+        + nl.u32(_TCA_FQ_INITIAL_QUANTUM, _FQ_QUANTUM_BYTES)
+        + nl.u32(_TCA_FQ_RATE_ENABLE, 0)
+        + nl.u32(_TCA_FQ_ORPHAN_MASK, _ALL_BITS)
+        + nl.u32(_TCA_FQ_TIMER_SLACK, 0)
+        + nl.u32(_TCA_FQ_HORIZON, _ALL_BITS)
+        + nl.attr(_TCA_FQ_HORIZON_DROP, b"\0")
+    )
+    rest = nl.text(_TCA_KIND, "fq") + nl.attr(_TCA_OPTIONS, options)
+    flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
+    return _tc(nl.RTM_NEWQDISC, flags, index, _HTB_MAJOR, _ROOT, 0, rest, f"fq on {name}")
 
 
 def _spec(rate: int) -> bytes:
@@ -70,8 +116,8 @@ def _spec(rate: int) -> bytes:
 
 
 def _htb_class(index: int, name: str, handle: int, parent: int, rate: int, ceil: int,
-               priority: int, quantum: int, flags: int) -> nl.Message:  # fmt: skip
-    burst = BURST_NS // _PSCHED_TICK_NS
+               priority: int, quantum: int, burst_ns: int, flags: int) -> nl.Message:  # fmt: skip
+    burst = burst_ns // _PSCHED_TICK_NS
     parms = _spec(rate) + _spec(ceil) + struct.pack("=IIIII", burst, burst, quantum, 0, priority)
     options = nl.attr(_TCA_HTB_PARMS, parms)
     if ceil > 0xFFFFFFFF:
@@ -84,7 +130,7 @@ def _htb_class(index: int, name: str, handle: int, parent: int, rate: int, ceil:
 
 
 def shaper(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
-           quantum_bytes: int) -> list[nl.Message]:  # fmt: skip
+           quantum_bytes: int, burst_ns: int = BURST_NS) -> list[nl.Message]:  # fmt: skip
     """HTB of a port: its rate at the top, one leaf per traffic class that borrows all it can.
 
     Args:
@@ -93,21 +139,23 @@ def shaper(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
         rate_bps: emulated line rate, bit/s on the wire.
         classes: service of traffic classes 0-7.
         quantum_bytes: bytes per turn of weight 1; at least a frame.
+        burst_ns: how late the timer may be without losing rate; counted in steps of 64 ns.
     """
     init = nl.attr(_TCA_HTB_INIT, struct.pack("=IIIII", 3, 1, 0x10, 0, 0))
     rest = nl.text(_TCA_KIND, "htb") + nl.attr(_TCA_OPTIONS, init)
     flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
     rate = rate_bps // 8
-    top = _htb_class(index, name, _HTB_TOP, _HTB_MAJOR, rate, rate, 0, quantum_bytes, flags)
+    top = _htb_class(index, name, _HTB_TOP, _HTB_MAJOR, rate, rate, 0, quantum_bytes, burst_ns,
+                     flags)  # fmt: skip
     qdisc = _tc(nl.RTM_NEWQDISC, flags, index, _HTB_MAJOR, _ROOT, 0, rest, f"htb on {name}")
-    return [qdisc, top, *leaves(index, name, rate_bps, classes, quantum_bytes, flags)]
+    return [qdisc, top, *leaves(index, name, rate_bps, classes, quantum_bytes, burst_ns, flags)]
 
 
-def leaves(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
-           quantum_bytes: int, flags: int = 0) -> list[nl.Message]:  # fmt: skip
+def leaves(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass], quantum_bytes: int,
+           burst_ns: int = BURST_NS, flags: int = 0) -> list[nl.Message]:  # fmt: skip
     """The leaf classes of a shaper; without flags they must exist and are changed."""
     return [
         _htb_class(index, name, _HTB_FIRST_LEAF + tc, _HTB_TOP, _MIN_RATE_BYTES, rate_bps // 8,
-                   leaf.priority, quantum_bytes * leaf.weight, flags)
+                   leaf.priority, quantum_bytes * leaf.weight, burst_ns, flags)
         for tc, leaf in enumerate(classes)
     ]  # fmt: skip

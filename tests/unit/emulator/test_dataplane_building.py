@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from emulator.dataplane import building
+from emulator.dataplane import building, layout
 from emulator.dataplane.plane import Programs
 from emulator.kernel import links, queues
 from emulator.kernel.netlink import Message
@@ -50,10 +50,13 @@ def port(fabric: Fabric, name: str) -> Port:
     return fabric.port_named(name)
 
 
-def port_messages(name: str, bps: int = 100_000_000) -> list[Message]:
+def port_messages(
+    name: str, bps: int = 100_000_000, burst_ns: int = queues.BURST_NS, delays: bool = False
+) -> list[Message]:
     """The messages of a port with the default service."""
     classes = building.leaf_classes(None)
-    return building.port_messages(FABRIC, port(FABRIC, name), bps, PROGRAMS, classes)
+    one = port(FABRIC, name)
+    return building.port_messages(FABRIC, one, bps, PROGRAMS, classes, burst_ns, delays)
 
 
 @pytest.mark.parametrize("fabric", [FABRIC, TWO_PLANES], ids=["one plane", "two planes"])
@@ -110,6 +113,71 @@ def test_switches_count_and_hosts_receive(name: str, ingress: int) -> None:
     assert fds == [PROGRAMS.egress, ingress]
     ports = {struct.unpack("=I", options[3])[0] for options in programs}
     assert ports == {port(FABRIC, name).index}
+
+
+def test_with_delays_a_switch_port_hands_over_all_that_comes_in() -> None:
+    """To the device for what comes from there; the program at that device counts, none here."""
+    for name, peer in (("leaf1-eth1", "host"), ("leaf1-eth3", "spine"), ("spine1-eth1", "leaf")):
+        clsact, egress, ingress, *rest = port_messages(name, delays=True)
+        device = building.delayer(FABRIC, port(FABRIC, name))
+        assert device.name == f"delay-{peer}"
+        assert ingress == queues.redirect(index_of(clsact), name, device.index)
+        assert [clsact, egress, *rest] == [*port_messages(name)[:2], *port_messages(name)[3:]]
+
+
+def test_with_delays_a_host_port_hands_over_what_its_nic_leaves() -> None:
+    """RoCEv2 frames go to the NIC at once, which holds them; the rest is delayed on the link."""
+    plain, delayed = port_messages("h1-eth1"), port_messages("h1-eth1", delays=True)
+    assert delayed[:3] + delayed[4:] == plain
+    device = building.delayer(FABRIC, port(FABRIC, "h1-eth1"))
+    assert device.name == "delay-leaf"
+    assert delayed[3] == queues.redirect(index_of(plain[0]), "h1-eth1", device.index)
+
+
+def test_links_that_a_packet_crosses_in_a_row_have_devices_of_their_own() -> None:
+    """Three between the switches of a path; each of them holds packets, by its own program."""
+    ports = [one for one in FABRIC.ports if FABRIC.by_name[one.node].is_switch]
+    messages = building.delayer_messages(FABRIC, ports, PROGRAMS)
+    kinds = [CREATES_LINK, CREATES_QDISC, CREATES_FILTER, CREATES_QDISC, CREATES_LINK]
+    assert [parse(message).kind for message in messages] == kinds * 3
+    names = [parse(message).attributes[3] for message in messages[::5]]
+    assert names == [b"delay-host\0", b"delay-leaf\0", b"delay-spine\0"]
+    used = {building.delayer(FABRIC, one) for one in ports}
+    assert {index_of(message) for message in messages} == {one.index for one in used}
+    assert len({one.mac for one in used}) == 3
+    for message in messages[2::5]:
+        options = attributes(parse(message).attributes[2])
+        assert struct.unpack("=I", options[6])[0] == PROGRAMS.wire_delay
+
+
+def test_a_namespace_has_the_devices_that_it_needs() -> None:
+    """A host's traffic comes from a leaf only, in every plane."""
+    ports = TWO_PLANES.ports_of["h1"]
+    assert len(ports) == 2
+    messages = building.delayer_messages(TWO_PLANES, ports, PROGRAMS)
+    assert [message.label for message in messages[::4]] == [
+        "create ifb delay-leaf", "set delay-leaf up",
+    ]  # fmt: skip
+
+
+def test_no_device_has_the_index_or_address_of_a_port() -> None:
+    """The most ports that there can be included."""
+    last = building.interface_index(layout.MAX_PORTS - 1)
+    macs = {building.port_mac(FABRIC, one) for one in FABRIC.ports}
+    for one in FABRIC.ports:
+        device = building.delayer(FABRIC, one)
+        assert device.index > last
+        assert device.mac not in macs
+        assert len(device.name) <= 15
+
+
+def test_the_burst_of_the_shaper_is_passed_on() -> None:
+    """It depends on how late the clock's timers are."""
+    classes = building.leaf_classes(None)
+    index = building.interface_index(port(FABRIC, "leaf1-eth1").index)
+    quantum = building.quantum_bytes(FABRIC)
+    expected = queues.shaper(index, "leaf1-eth1", 8_000, classes, quantum, burst_ns=640)
+    assert port_messages("leaf1-eth1", 8_000, burst_ns=640)[3:-1] == expected
 
 
 def test_the_rate_is_the_emulated_one() -> None:

@@ -42,10 +42,14 @@ class FakeSession:
             raise KernelError(self._refusal, self.messages[0].label)
 
 
+BURST_NS = 64_000
+
+
 def methods(session: FakeSession | None = None) -> tuple[Methods, FakePlane]:
     """Methods over an idle data plane."""
     plane = FakePlane(FABRIC)
-    return Methods(plane, plane.emulated_bps, session, "abc123"), plane  # type: ignore[arg-type]
+    rates: Any = plane.emulated_bps, session
+    return Methods(plane, *rates, "abc123", BURST_NS), plane
 
 
 def index_of(name: str) -> int:
@@ -101,7 +105,7 @@ def test_a_buffer_is_set_with_its_thresholds() -> None:
 
 
 def test_a_scheduler_is_set_at_its_interface() -> None:
-    """All eight leaves of the port are changed at once, to the emulated rate."""
+    """All eight leaves of the port are changed at once, to its rate and the shapers' burst."""
     session = FakeSession()
     agent, plane = methods(session)
     agent.call("set_scheduler", {"port": "leaf1-eth3", "classes": CLASSES})
@@ -110,7 +114,7 @@ def test_a_scheduler_is_set_at_its_interface() -> None:
     leaves[3] = queues.LeafClass(0, 4)
     assert session.messages == queues.leaves(
         building.interface_index(port.index), port.name, plane.emulated_bps[port.link],
-        leaves, building.quantum_bytes(FABRIC),
+        leaves, building.quantum_bytes(FABRIC), BURST_NS,
     )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def test_a_neighbour_is_permanent() -> None:
 
 
 def end_attributes(name: bytes, mac: bytes, fd: int) -> bytes:
-    """Name, MTU 4200, queue length, MAC, namespace of one end of a veth pair."""
+    """Name, MTU 4200, queue length, MAC, namespace, one segment per packet: an end of a pair."""
     padding = -(len(name) + 1) % 4
     return (
         struct.pack("=HH", 5 + len(name), 3) + name + bytes(1 + padding)
@@ -69,6 +69,7 @@ def end_attributes(name: bytes, mac: bytes, fd: int) -> bytes:
         + struct.pack("=HHI", 8, 13, links.QUEUE_PACKETS)
         + struct.pack("=HH6s2x", 10, 1, mac)
         + struct.pack("=HHI", 8, 28, fd)
+        + struct.pack("=HHI", 8, 40, 1)
     )  # fmt: skip
 
 
@@ -83,6 +84,22 @@ def test_a_veth_pair_is_made_in_two_namespaces() -> None:
     body += struct.pack("=HH", 4 + len(info), 18) + info
     header = struct.pack("=IHHII", 16 + len(body), 16, REQUEST | ACK | EXCL | CREATE, 0, 0)
     assert links.veth_pair(a, b, 4200).data == header + body
+
+
+def test_an_ifb_is_made_with_index_and_address() -> None:
+    """RTM_NEWLINK of kind ifb; a random address would make runs differ."""
+    body = struct.pack("=BxHiII", 0, 0, 5096, 0, 0)
+    body += struct.pack("=HH11sx", 15, 3, b"delay-leaf\0")
+    body += struct.pack("=HHI", 8, 13, links.QUEUE_PACKETS)
+    body += struct.pack("=HH6s2x", 10, 1, MAC_A)
+    body += struct.pack("=HH", 12, 18) + struct.pack("=HH4s", 8, 1, b"ifb\0")
+    header = struct.pack("=IHHII", 16 + len(body), 16, REQUEST | ACK | EXCL | CREATE, 0, 0)
+    assert links.ifb(5096, "delay-leaf", "02:00:00:00:00:01").data == header + body
+
+
+def test_no_kernel_refuses_the_length_of_a_queue() -> None:
+    """From 6.12.117 on the limit of an interface is that of a signed 16-bit number."""
+    assert links.QUEUE_PACKETS == 0x7FFF
 
 
 def test_clsact_is_added() -> None:
@@ -108,6 +125,64 @@ def test_a_program_is_attached_with_its_port(egress: bool, parent: int) -> None:
         8: 1,
         3: 7,
     }
+
+
+def test_what_comes_in_is_redirected() -> None:
+    """RTM_NEWTFILTER of kind matchall after the programs, with one action: mirred, egress."""
+    message = parse(queues.redirect(1005, "x", 5097))
+    assert (message.kind, message.flags) == (44, REQUEST | ACK | EXCL | CREATE)
+    all_protocols = socket.htons(0x0003)
+    info = 2 << 16 | all_protocols
+    assert message.fixed == struct.pack("=BxHiIII", 0, 0, 1005, 0, 0xFFFFFFF2, info)
+    assert message.attributes[1] == b"matchall\0"
+    actions = attributes(attributes(message.attributes[2])[2])
+    assert set(actions) == {1}
+    action = attributes(actions[1])
+    assert action[1] == b"mirred\0"
+    stolen, egress_redirect = 4, 1
+    parms = struct.pack("=IIiii", 0, 0, stolen, 0, 0) + struct.pack("=iI", egress_redirect, 5097)
+    assert attributes(action[2]) == {2: parms}
+
+
+def test_fq_holds_packets_and_limits_nothing() -> None:
+    """Numbers of linux/pkt_sched.h: no pacing, no slack, no horizon, room for everything."""
+    message = parse(queues.fq(5097, "delay-leaf"))
+    assert (message.kind, message.flags) == (36, REQUEST | ACK | EXCL | CREATE)
+    assert message.fixed == struct.pack("=BxHiIII", 0, 0, 5097, 1 << 16, 0xFFFFFFFF, 0)
+    assert message.attributes[1] == b"fq\0"
+    options = attributes(message.attributes[2])
+    assert options.pop(15) == b"\0"  # packets beyond the horizon are not dropped
+    numbers = {kind: struct.unpack("=I", value)[0] for kind, value in options.items()}
+    assert numbers == {
+        1: 2**31 - 1,  # packets in all
+        2: 2**31 - 1,  # packets of a flow
+        3: 1 << 20,  # quantum, the most that the kernel takes
+        4: 1 << 20,  # of a new flow
+        5: 0,  # rate limiting
+        10: 2**32 - 1,  # flows are told apart by all bits of the hash
+        13: 0,  # timer slack, ns
+        14: 2**32 - 1,  # horizon, us
+    }
+
+
+def test_fq_is_asked_for_as_tc_does() -> None:
+    """What tc 6.1 sends for the same settings, byte by byte."""
+    golden = """
+        0700010066710000 4c000200
+        08000100ffffff7f 08000200ffffff7f 0800030000001000 0800040000001000 0800050000000000
+        08000a00ffffffff 08000d0000000000 08000e00ffffffff 05000f0000000000
+    """
+    assert queues.fq(5097, "x").data[36:] == bytes.fromhex(golden)
+
+
+def test_a_redirection_is_asked_for_as_tc_does() -> None:
+    """What tc 6.1 sends, byte by byte, but for its flag for nested attributes (24000280)."""
+    golden = """
+        0d0001006d61746368616c6c00000000 3c000200 38000200 34000100
+        0b0001006d69727265640000 24000200 20000200
+        0000000000000000 04000000 0000000000000000 01000000 03000000
+    """
+    assert queues.redirect(1005, "x", 3).data[36:] == bytes.fromhex(golden)
 
 
 def ratespec(rate: int) -> bytes:
@@ -147,6 +222,15 @@ def test_a_shaper_is_a_qdisc_a_class_and_eight_leaves() -> None:
         assert htb_options(leaf) == {1: parms}
     kinds = [parse(message).kind for message in (qdisc, top, *leaves)]
     assert kinds == [36, *[40] * 9]
+
+
+@pytest.mark.parametrize(("burst_ns", "ticks"), [(64, 1), (1_000, 15), (0, 0)])
+def test_the_burst_of_all_classes_can_be_chosen(burst_ns: int, ticks: int) -> None:
+    """A time in steps of 64 ns; 0 for timers that are never late."""
+    _, *classes = queues.shaper(5, "x", 8_000, [queues.LeafClass(0, 1)] * 8, 1500, burst_ns)
+    assert len(classes) == 9
+    for message in classes:
+        assert struct.unpack_from("=II", htb_options(message)[1], 24) == (ticks, ticks)
 
 
 def test_rates_above_32_bits_are_given_in_64() -> None:

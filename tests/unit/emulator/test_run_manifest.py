@@ -27,7 +27,7 @@ def manifest(prepared: Any = None, wall_s: float | None = None) -> dict[str, Any
         controller_state=lambda: {"framework": "ryu 4.34", "rules": 12, "ready": True},
         sysctls_before={"net.core.wmem_default": "212992"},
         ovs_version="3.1.0",
-        settings=SimpleNamespace(datapath="netdev"),
+        settings=SimpleNamespace(datapath="netdev", burst_ns=64),
         priority="real-time",
         timings_s={"up": 1.5},
     )
@@ -52,6 +52,7 @@ def test_it_says_what_ran_and_under_what() -> None:
     assert found["controller"] == {"framework": "ryu 4.34", "rules": 12, "rules_hash": None}
     assert found["sysctls"] == {"changed": {"net.core.wmem_default": {"before": "212992"}}}
     assert (found["datapath"], found["priority"]) == ("netdev", "real-time")
+    assert found["shaper_burst_ns"] == 64
     assert found["workloads"] == [{"name": "flow", "kind": "background"}]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from emulator import calibration, leftovers
 from emulator.caching import cache_folder
+from emulator.clock.virtual import kernel
 from emulator.doctor import OK, REMARK, Finding
 from emulator.programs import find_program
 from emulator.run.machine import processor
@@ -42,6 +43,7 @@ def remarks(folder: Path) -> list[Finding]:
         lambda: _disk(folder),
         _programs,
         _capacity,
+        _virtual_clock,
         _runs,
     )
     return [finding for look in looks for finding in look()]
@@ -101,6 +103,19 @@ def _capacity() -> Iterator[Finding]:
     else:
         text = f"{rate:,.0f} data packets/s over three switches, of which runs use at most"
         yield Finding("capacity", OK, f"{text} {CAPACITY_SHARE:.0%}")
+
+
+def _virtual_clock() -> Iterator[Finding]:
+    what = "virtual clock's kernel"
+    try:
+        built = kernel.find()
+    except MachineError as error:
+        yield Finding(what, REMARK, f"cannot be kept: {error}")
+        return
+    if built:
+        yield Finding(what, OK, f"built, Linux {built.version}")
+    else:
+        yield Finding(what, REMARK, f"not built; clock: virtual needs it: {kernel.COMMAND}")
 
 
 def _runs() -> Iterator[Finding]:

@@ -26,6 +26,10 @@ system_packages=(
     gcc make                                # wheels that are not published for this machine
 )
 
+# For `fabriclab kernel build`, the kernel of the virtual clock. Runs with the live clock do without,
+# so what cannot be had (Ubuntu has other versions of the source) is said and nothing more.
+kernel_packages=(flex bison bc xz-utils linux-source-6.12)
+
 ryu=ryu==4.34
 # Ryu's setup needs an entry of setuptools that 68 removed, and pbr. 67.8 has it and runs on all
 # Pythons that we support.
@@ -80,13 +84,19 @@ python_packages() {
 }
 
 missing_packages() {
+    # shellcheck disable=SC2046 # names without blanks
+    missing_of "${system_packages[@]}" $(python_packages)
+}
+
+# Those of the named packages that are not installed.
+missing_of() {
     local name
     local -A there=()
     while read -r name; do there[${name%%:*}]=1; done < <(
         dpkg-query --show --showformat '${db:Status-Status} ${binary:Package}\n' 2>/dev/null |
             sed -n 's/^installed //p'
     )
-    for name in "${system_packages[@]}" $(python_packages); do
+    for name in "$@"; do
         [[ -n ${there[$name]:-} ]] || echo "$name"
     done
 }
@@ -124,31 +134,63 @@ check_machine() {
     esac
 }
 
+apt_lists_read=''
+
+read_apt_lists() {
+    [[ -z $apt_lists_read ]] || return 0
+    apt_lists_read=yes
+    attempt 'reading the lists of Debian packages' apt-get -q update ||
+        say 'going on with the lists that this machine has'
+}
+
+apt_install() {
+    read_apt_lists
+    attempt "installing $*" \
+        env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
+        apt-get -q -y --no-install-recommends --no-upgrade \
+        -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 \
+        -o Dpkg::Options::=--force-confold install "$@"
+}
+
 # Only what is missing is named to apt: naming a present package would upgrade it, and an upgrade
 # restarts its service.
 install_packages() {
-    local missing round
-    for round in 1 2; do # a second round when the first shows that the system's Python is too old
+    local missing
+    for _ in 1 2; do # a second round when the first shows that the system's Python is too old
         mapfile -t missing < <(missing_packages)
         ((${#missing[@]})) || return 0
         if [[ ${missing[*]} == *python3.11* ]]; then
             say "fabriclab needs Python 3.11 or newer, this is $(/usr/bin/python3 --version);" \
                 'taking 3.11 beside it'
         fi
-        if ((round == 1)); then
-            attempt 'reading the lists of Debian packages' apt-get -q update ||
-                say 'going on with the lists that this machine has'
-        fi
-        attempt "installing ${missing[*]}" \
-            env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
-            apt-get -q -y --no-install-recommends --no-upgrade \
-            -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 \
-            -o Dpkg::Options::=--force-confold install "${missing[@]}" ||
+        apt_install "${missing[@]}" ||
             fail "Debian packages could not be installed: ${missing[*]}" \
                 'check the network and the package sources (Ubuntu: universe), then run this again'
     done
     mapfile -t missing < <(missing_packages)
     ((${#missing[@]} == 0)) || fail "apt reported success, but these are not there: ${missing[*]}"
+}
+
+# User-Mode-Linux exists for x86-64 only.
+install_kernel_packages() {
+    local name missing known=()
+    [[ $(uname -m) == x86_64 ]] || return 0
+    missing=$(missing_of "${kernel_packages[@]}")
+    [[ -n $missing ]] || return 0
+    ((EUID)) || read_apt_lists
+    for name in $missing; do
+        if apt-cache pkgnames "$name" | grep -Fx "$name" >/dev/null; then
+            known+=("$name")
+        else
+            say "note: this system has no package $name; fabriclab kernel build says what it takes"
+        fi
+    done
+    ((${#known[@]})) || return 0
+    if ((EUID)); then
+        say "note: to build the virtual clock's kernel: sudo apt install ${known[*]}"
+    else
+        apt_install "${known[@]}" || say "going on without ${known[*]}"
+    fi
 }
 
 require_python() {
@@ -247,6 +289,7 @@ main() {
     : >"$log"
     rm -f "$stamp"
     install_packages
+    install_kernel_packages
     require_python
     build_environment
     install_fabriclab

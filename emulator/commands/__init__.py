@@ -18,6 +18,7 @@ from emulator.commands import (
     compare,
     demo,
     doctor,
+    kernel,
     list_runs,
     plan,
     report,
@@ -47,6 +48,7 @@ COMMANDS: tuple[Command, ...] = (
     compare,
     list_runs,
     bench,
+    kernel,
     demo,
     clean,
 )

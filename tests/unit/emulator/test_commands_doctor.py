@@ -11,6 +11,8 @@ import pytest
 
 from emulator import calibration, doctor, remarks
 from emulator.cli import main
+from emulator.clock.virtual import kernel
+from emulator.clock.virtual.kernel import BuiltKernel
 from emulator.dataplane import compiling
 from emulator.doctor import MISSING, OK, REMARK, Finding
 from emulator.kernel import bpf, probing
@@ -21,12 +23,14 @@ from topologies.errors import MachineError
 
 SINGLE = str(EXAMPLES / "single-flow.yaml")
 FINE = Finding("root", OK, "running as root")
+BUILT = BuiltKernel(Path("linux"), "6.12.1", "1", "2", "here", "gcc", "3", "2026-01-01", 150.0, 7)
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
-    """A machine that was measured, with nothing under way."""
+    """A machine that was measured and has the guest's kernel, with nothing under way."""
     monkeypatch.setattr(calibration, "cached", lambda: 30_000.0)
+    monkeypatch.setattr(kernel, "find", lambda: BUILT)
     monkeypatch.setenv("FABRICLAB_CACHE", str(tmp_path / "cache"))
     return FakeMachine(tmp_path, monkeypatch)
 
@@ -199,10 +203,12 @@ def test_a_small_and_busy_machine_is_warned_about(
     monkeypatch.setattr(remarks, "find_program", lambda _name: None)
     monkeypatch.setattr(remarks, "LEAST_DISK_BYTES", 1 << 62)
     monkeypatch.setattr(calibration, "cached", lambda: None)
+    monkeypatch.setattr(kernel, "find", lambda: None)
     found = _by_name(remarks.remarks(tmp_path))
     noted = {name for name, finding in found.items() if finding.state == REMARK}
     assert noted == {
-        "processors", "load", "memory", "disk", "tshark", "tcpdump", "iperf3", "capacity"
+        "processors", "load", "memory", "disk", "tshark", "tcpdump", "iperf3", "capacity",
+        "virtual clock's kernel",
     }  # fmt: skip
     assert "not measured yet" in found["capacity"].detail
     assert "apt install tshark" in found["tshark"].detail

@@ -119,7 +119,6 @@ def buffer_rule_from_dict(raw: object, path: str = "buffer") -> BufferRule:
 
 def pfc_rule_from_dict(raw: object, path: str = "pfc") -> PfcRule:
     """The pause rule that `rule_to_dict` wrote; ``ports`` may be left out."""
-
     with Reader(raw, path) as reader:
         tc, ports = reader.integer("tc"), reader.text("ports", "switches")
         alpha = reader.get("alpha", _optional(as_number), None)

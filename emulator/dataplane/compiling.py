@@ -35,7 +35,8 @@ def object_file() -> Path:
     Raises:
         MachineError: clang is missing or refuses the source; the text has its first error.
     """
-    digest = hashlib.sha256(SOURCE.read_bytes() + " ".join(_FLAGS).encode()).hexdigest()[:16]
+    parts = [path.read_bytes() for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
+    digest = hashlib.sha256(b"".join(parts) + " ".join(_FLAGS).encode()).hexdigest()[:16]
     target = cache_folder() / f"mmu-{os.uname().machine}-{digest}.o"
     if not target.exists():
         _compile(target)

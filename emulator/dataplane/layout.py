@@ -9,6 +9,10 @@ MAX_SWITCHES = 512
 CLASSES = 8
 GAP_BUCKETS = 16
 FLAG_SWITCH = 1
+FLAG_TAGS = 2
+KICK_MARK = 0x7AB1AB01
+EVENT_XOFF = 1
+EVENT_XON = 2
 ALPHA_ONE = 256
 PROBABILITY_ONE = 65536
 FIRST_INTERFACE = 1000
@@ -71,6 +75,46 @@ SWITCH_STATE = np.dtype(
         ("in_bytes", "<u8"),
         ("out_bytes", "<u8"),
         ("peak_bytes", "<u8"),
+        ("reserved_bytes", "<u8"),
+        ("headroom_bytes", "<u8"),
+    ],
+    align=True,
+)
+PAUSE_CONFIG = np.dtype(
+    [
+        ("alpha", "<u4"),
+        ("xoff", "<u4"),
+        ("xon_offset", "<u4"),
+        ("headroom", "<u4"),
+        ("discard", "<u4"),
+        ("reserved", "<u4"),
+    ],
+    align=True,
+)
+PAUSE_CONFIGS = np.dtype([("classes", PAUSE_CONFIG, (CLASSES,))], align=True)
+PAUSE_STATE = np.dtype(
+    [
+        ("bytes", "<u8"),
+        ("headroom", "<u8"),
+        ("peak_headroom", "<u8"),
+        ("changes", "<u8"),
+        ("drop_packets", "<u8"),
+        ("lost_events", "<u8"),
+    ],
+    align=True,
+)
+PAUSE_STATES = np.dtype([("classes", PAUSE_STATE, (CLASSES,))], align=True)
+PAUSE_EVENT = np.dtype(
+    [
+        ("time_ns", "<u8"),
+        ("changes", "<u8"),
+        ("bytes", "<u8"),
+        ("headroom", "<u8"),
+        ("limit", "<u8"),
+        ("port", "<u4"),
+        ("tc", "u1"),
+        ("kind", "u1"),
+        ("pad", "u1", (10,)),
     ],
     align=True,
 )
@@ -94,3 +138,4 @@ NIC_RECORD = np.dtype(
     align=True,
 )
 RING_RECORD = np.dtype([("header", "<u4"), ("page", "<u4"), ("record", NIC_RECORD)])
+PAUSE_RING_RECORD = np.dtype([("header", "<u4"), ("page", "<u4"), ("record", PAUSE_EVENT)])

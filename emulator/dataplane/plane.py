@@ -6,6 +6,8 @@ NIC engine reads backlogs, the sampler reads counters, none of them by a system 
 
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +15,11 @@ from pathlib import Path
 from emulator.dataplane import layout
 from emulator.dataplane.tables import Tables
 from emulator.kernel.bpf import BpfObject, Ring, map_array
+from topologies.addressing import host_ip
 from topologies.model import Fabric
 
 RING_BYTES = 8 * 1024 * 1024
+PAUSE_RING_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class DataPlane(Tables):
     Attributes:
         programs: to attach to ports.
         ring: what the hosts' NICs received.
+        pause_ring: XOFF and XON crossed; wakes who waits for `pause_fd`.
     """
 
     def __init__(
@@ -55,5 +60,17 @@ class DataPlane(Tables):
             map_array(loaded.map_fd("port_configs"), layout.PORT_CONFIG, layout.MAX_PORTS),
             map_array(loaded.map_fd("port_states"), layout.PORT_STATE, layout.MAX_PORTS),
             map_array(loaded.map_fd("switch_states"), layout.SWITCH_STATE, layout.MAX_SWITCHES),
+            map_array(loaded.map_fd("pause_configs"), layout.PAUSE_CONFIGS, layout.MAX_PORTS),
+            map_array(loaded.map_fd("pause_states"), layout.PAUSE_STATES, layout.MAX_PORTS),
         )
+        self._name_hosts()
+        self.pause_fd = loaded.map_fd("pause_ring")
+        self.pause_ring = Ring(self.pause_fd, PAUSE_RING_BYTES, layout.PAUSE_RING_RECORD)
         self.ring = Ring(loaded.map_fd("nic_ring"), RING_BYTES, layout.RING_RECORD)
+
+    def _name_hosts(self) -> None:
+        """Tells the programs whose address is whose."""
+        for port in self.fabric.ports:
+            if not self.fabric.by_name[port.node].is_switch:
+                ip = host_ip(self.fabric, port.node, self.fabric.link_of(port).plane)
+                self._loaded.put("host_ports", socket.inet_aton(ip), struct.pack("=I", port.index))

@@ -15,12 +15,13 @@ from emulator.dataplane import layout
 from emulator.dataplane.delays import LinkDelay
 from topologies.errors import SpecError
 from topologies.model import Fabric
-from topologies.settings import BufferRule, EcnRule, resolve, resolve_alphas
+from topologies.settings import BufferRule, EcnRule, PfcRule, resolve, resolve_alphas
 from traffic.wire import FCS_BYTES, PREAMBLE_AND_GAP_BYTES
 
 WIRE_OVERHEAD_BYTES = FCS_BYTES + PREAMBLE_AND_GAP_BYTES
 _NS_PER_S = 1_000_000_000
 _COUNTERS = layout.CLASS_STATE.names or ()
+_PAUSE_COUNTERS = ("peak_headroom", "drop_packets", "lost_events")
 _CLASS_WORDS = layout.CLASSES * len(_COUNTERS)
 
 Rows = npt.NDArray[np.void]
@@ -36,12 +37,16 @@ class Tables:
         configs: `layout.PORT_CONFIG`[`layout.MAX_PORTS`], zeros.
         states: `layout.PORT_STATE`, as many.
         switches: `layout.SWITCH_STATE`[`layout.MAX_SWITCHES`], zeros.
+        pause_configs: `layout.PAUSE_CONFIGS`[`layout.MAX_PORTS`], zeros; None = plain memory.
+        pause_states: `layout.PAUSE_STATES`, as many.
 
     Attributes:
         switch_ids: number of each switch.
         configs: settings by port index; entry 0 is unused.
         states: counters by port index; entry 0 is unused.
         switches: buffer and its use by switch number.
+        pauses: lossless classes by ingress port index, and their settings.
+        held: what ingress ports and classes hold of their switches' buffers, by port index.
         delays_in_path: links delay packets, as `set_delays` says.
 
     Raises:
@@ -56,6 +61,8 @@ class Tables:
         configs: Rows,
         states: Rows,
         switches: Rows,
+        pause_configs: Rows | None = None,
+        pause_states: Rows | None = None,
     ) -> None:
         _check_room("ports", len(fabric.ports), layout.MAX_PORTS - 1)
         _check_room("switches", len(fabric.switches), layout.MAX_SWITCHES)
@@ -64,6 +71,8 @@ class Tables:
         self.switch_ids = {node.name: number for number, node in enumerate(fabric.switches)}
         self.configs, self.states = configs[: self.ports + 1], states[: self.ports + 1]
         self.switches = switches[: len(self.switch_ids)]
+        self.pauses = _rows(pause_configs, layout.PAUSE_CONFIGS, self.ports + 1)
+        self.held = _rows(pause_states, layout.PAUSE_STATES, self.ports + 1)
         self._words = self.states.view(np.int64).reshape(self.ports + 1, -1)
         is_switch = [fabric.by_name[port.node].is_switch for port in fabric.ports]
         self._of_switch = np.flatnonzero([False, *is_switch])
@@ -115,6 +124,42 @@ class Tables:
         for switch in self.switch_ids:
             self.set_buffer(switch, self.fabric.buffer_bytes, alphas)
 
+    def set_pause(self, port: int, tc: int, rule: PfcRule | None) -> None:
+        """Pause of one class at one ingress port; takes effect with the next packet.
+
+        Args:
+            port: port index.
+            tc: traffic class.
+            rule: with all numbers in it (`topologies.pause.settle`); None = the class is lossy.
+        """
+        self.configs["flags"][1:] |= layout.FLAG_TAGS
+        entry = self.pauses["classes"][port, tc]
+        before, room = int(entry["headroom"]), (rule.headroom_bytes or 0) if rule else 0
+        if rule is not None:
+            entry["alpha"] = round((rule.alpha or 0) * layout.ALPHA_ONE)
+            entry["xoff"] = rule.xoff_bytes or 0
+            entry["xon_offset"] = rule.xon_offset_bytes or 0
+        entry["headroom"] = room
+        switch = self.switch_ids[self.fabric.port(port).node]
+        reserved = int(self.switches["reserved_bytes"][switch])
+        self.switches["reserved_bytes"][switch] = reserved + room - before
+
+    def apply_pfc(self, rules: Mapping[int, Mapping[int, PfcRule]]) -> None:
+        """Pause of all ports and classes by rules, as `topologies.pause.settled` gives them."""
+        for port, classes in rules.items():
+            for tc, rule in classes.items():
+                self.set_pause(port, tc, rule)
+
+    def set_discard(self, port: int, tc: int, *, on: bool) -> None:
+        """Whether an egress port drops a class: what is in its queue when it leaves, and comes."""
+        self.pauses["classes"]["discard"][port, tc] = on
+
+    @property
+    def lossless(self) -> tuple[int, ...]:
+        """Classes that are lossless at some port."""
+        used = (self.pauses["classes"]["headroom"] > 0).any(axis=0)
+        return tuple(np.flatnonzero(used).tolist())
+
     def set_delays(self, delays: Mapping[int, LinkDelay]) -> None:
         """What each link and switch adds to a packet's way, by port index; before any traffic."""
         self.delays_in_path = True
@@ -130,6 +175,8 @@ class Tables:
         self.states.view(np.uint8)[:] = 0
         self.switches["in_bytes"] = self.switches["out_bytes"] = 0
         self.switches["peak_bytes"] = 0
+        for name in _PAUSE_COUNTERS:
+            self.held["classes"][name] = 0
 
     def queued_bytes(self) -> npt.NDArray[np.int64]:
         """Frame bytes in each queue now, int64[port index, class]."""
@@ -155,6 +202,10 @@ class Tables:
     def _column(self, name: str) -> npt.NDArray[np.int64]:
         """A counter of all queues, int64[port index, class], without copying."""
         return self._words[:, _COUNTERS.index(name) : _CLASS_WORDS : len(_COUNTERS)]
+
+
+def _rows(given: Rows | None, kind: npt.DTypeLike, count: int) -> Rows:
+    return np.zeros(count, kind) if given is None else given[:count]
 
 
 def _check_room(what: str, wanted: int, room: int) -> None:

@@ -72,6 +72,9 @@ class BpfObject:
             ctypes.c_char_p,
         ]
         lib.bpf_object__close.argtypes = [ctypes.c_void_p]
+        lib.bpf_map_update_elem.argtypes = [
+            ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64,
+        ]  # fmt: skip
         lib.libbpf_get_error.restype = ctypes.c_long
         lib.libbpf_get_error.argtypes = [ctypes.c_void_p]
 
@@ -104,6 +107,12 @@ class BpfObject:
         if fd < 0:
             raise KeyError(name)
         return fd
+
+    def put(self, name: str, key: bytes, value: bytes) -> None:
+        """Sets an entry of a map."""
+        if self._lib.bpf_map_update_elem(self.map_fd(name), key, value, 0):
+            code = ctypes.get_errno()
+            raise MachineError(f"an entry of the eBPF map {name} was refused: {os.strerror(code)}")
 
 
 def map_array(fd: int, dtype: npt.DTypeLike, entries: int) -> npt.NDArray[np.void]:

@@ -66,6 +66,13 @@ def request(kind: int, flags: int, body: bytes, label: str) -> Message:
     return Message(_HEADER.pack(_HEADER.size + len(body), kind, flags, 0, 0) + body, label)
 
 
+def unanswered(message: Message) -> bytes:
+    """The bytes of a request that the kernel answers only when it refuses it."""
+    size, kind, flags, sequence, port = _HEADER.unpack_from(message.data)
+    header = _HEADER.pack(size, kind, flags & ~NLM_F_ACK, sequence, port)
+    return header + message.data[_HEADER.size :]
+
+
 def ifinfo(index: int = 0, flags: int = 0, change: int = 0) -> bytes:
     """struct ifinfomsg."""
     return struct.pack("=BxHiII", socket.AF_UNSPEC, 0, index, flags, change)

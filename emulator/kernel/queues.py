@@ -27,9 +27,10 @@ _FQ_QUANTUM_BYTES = 1 << 20
 _UNLIMITED, _ALL_BITS = 0x7FFFFFFF, 0xFFFFFFFF
 _ROOT, _CLSACT = 0xFFFFFFFF, 0xFFFFFFF1
 _INGRESS_PARENT, _EGRESS_PARENT = 0xFFFFFFF2, 0xFFFFFFF3
-_HTB_MAJOR = 1 << 16
-_HTB_TOP = _HTB_MAJOR + 1
-_HTB_FIRST_LEAF = _HTB_MAJOR + 0x10
+HTB_MAJOR = 1 << 16
+HTB_TOP = HTB_MAJOR + 1
+HTB_FIRST_LEAF = HTB_MAJOR + 0x10
+HTB_NOWHERE = HTB_MAJOR + 0x1F
 _ETH_P_ALL_BE = 0x0300
 _PSCHED_TICK_NS = 64
 _MIN_RATE_BYTES = 125
@@ -45,8 +46,9 @@ class LeafClass:
     weight: int
 
 
-def _tc(kind: int, flags: int, index: int, handle: int, parent: int, info: int, rest: bytes,
-        label: str) -> nl.Message:  # fmt: skip
+def tc_message(kind: int, flags: int, index: int, handle: int, parent: int, info: int, rest: bytes,
+               label: str) -> nl.Message:  # fmt: skip
+    """A traffic-control request: struct tcmsg and its attributes."""
     body = struct.pack("=BxHiIII", 0, 0, index, handle, parent, info) + rest
     return nl.request(kind, flags, body, label)
 
@@ -55,7 +57,9 @@ def clsact(index: int, name: str) -> nl.Message:
     """Adds the clsact qdisc, the hook of the eBPF programs."""
     rest = nl.text(_TCA_KIND, "clsact")
     flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
-    return _tc(nl.RTM_NEWQDISC, flags, index, 0xFFFF0000, _CLSACT, 0, rest, f"clsact on {name}")
+    return tc_message(
+        nl.RTM_NEWQDISC, flags, index, 0xFFFF0000, _CLSACT, 0, rest, f"clsact on {name}"
+    )
 
 
 def bpf_filter(index: int, name: str, program_fd: int, port: int, *, egress: bool) -> nl.Message:
@@ -87,7 +91,7 @@ def redirect(index: int, name: str, target_index: int) -> nl.Message:
 def _filter(index: int, parent: int, priority: int, rest: bytes, label: str) -> nl.Message:
     info = (priority << 16) | _ETH_P_ALL_BE
     flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
-    return _tc(nl.RTM_NEWTFILTER, flags, index, 0, parent, info, rest, label)
+    return tc_message(nl.RTM_NEWTFILTER, flags, index, 0, parent, info, rest, label)
 
 
 def fq(index: int, name: str) -> nl.Message:
@@ -108,15 +112,16 @@ def fq(index: int, name: str) -> nl.Message:
     )
     rest = nl.text(_TCA_KIND, "fq") + nl.attr(_TCA_OPTIONS, options)
     flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
-    return _tc(nl.RTM_NEWQDISC, flags, index, _HTB_MAJOR, _ROOT, 0, rest, f"fq on {name}")
+    return tc_message(nl.RTM_NEWQDISC, flags, index, HTB_MAJOR, _ROOT, 0, rest, f"fq on {name}")
 
 
 def _spec(rate: int) -> bytes:
     return struct.pack("=BBHhHI", 0, 1, WIRE_OVERHEAD_BYTES, -1, 0, min(rate, 0xFFFFFFFF))
 
 
-def _htb_class(index: int, name: str, handle: int, parent: int, rate: int, ceil: int,
-               priority: int, quantum: int, burst_ns: int, flags: int) -> nl.Message:  # fmt: skip
+def htb_class(index: int, name: str, handle: int, parent: int, rate: int, ceil: int,
+              priority: int, quantum: int, burst_ns: int, flags: int) -> nl.Message:  # fmt: skip
+    """A class of HTB; rates in bytes/s, the quantum in bytes."""
     burst = burst_ns // _PSCHED_TICK_NS
     parms = _spec(rate) + _spec(ceil) + struct.pack("=IIIII", burst, burst, quantum, 0, priority)
     options = nl.attr(_TCA_HTB_PARMS, parms)
@@ -126,7 +131,7 @@ def _htb_class(index: int, name: str, handle: int, parent: int, rate: int, ceil:
         options += nl.attr(_TCA_HTB_RATE64, struct.pack("=Q", rate))
     rest = nl.text(_TCA_KIND, "htb") + nl.attr(_TCA_OPTIONS, options)
     label = f"class {handle & 0xFFFF:x} on {name}"
-    return _tc(nl.RTM_NEWTCLASS, flags, index, handle, parent, 0, rest, label)
+    return tc_message(nl.RTM_NEWTCLASS, flags, index, handle, parent, 0, rest, label)
 
 
 def shaper(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
@@ -145,9 +150,9 @@ def shaper(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
     rest = nl.text(_TCA_KIND, "htb") + nl.attr(_TCA_OPTIONS, init)
     flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
     rate = rate_bps // 8
-    top = _htb_class(index, name, _HTB_TOP, _HTB_MAJOR, rate, rate, 0, quantum_bytes, burst_ns,
-                     flags)  # fmt: skip
-    qdisc = _tc(nl.RTM_NEWQDISC, flags, index, _HTB_MAJOR, _ROOT, 0, rest, f"htb on {name}")
+    top = htb_class(index, name, HTB_TOP, HTB_MAJOR, rate, rate, 0, quantum_bytes, burst_ns,
+                    flags)  # fmt: skip
+    qdisc = tc_message(nl.RTM_NEWQDISC, flags, index, HTB_MAJOR, _ROOT, 0, rest, f"htb on {name}")
     return [qdisc, top, *leaves(index, name, rate_bps, classes, quantum_bytes, burst_ns, flags)]
 
 
@@ -155,7 +160,7 @@ def leaves(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass], q
            burst_ns: int = BURST_NS, flags: int = 0) -> list[nl.Message]:  # fmt: skip
     """The leaf classes of a shaper; without flags they must exist and are changed."""
     return [
-        _htb_class(index, name, _HTB_FIRST_LEAF + tc, _HTB_TOP, _MIN_RATE_BYTES, rate_bps // 8,
-                   leaf.priority, quantum_bytes * leaf.weight, burst_ns, flags)
+        htb_class(index, name, HTB_FIRST_LEAF + tc, HTB_TOP, _MIN_RATE_BYTES, rate_bps // 8,
+                  leaf.priority, quantum_bytes * leaf.weight, burst_ns, flags)
         for tc, leaf in enumerate(classes)
     ]  # fmt: skip

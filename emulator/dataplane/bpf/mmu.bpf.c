@@ -86,6 +86,8 @@ struct switch_state {
 	__u64 buffer_bytes;
 	__u64 in_bytes, out_bytes;
 	__u64 peak_bytes;
+	__u64 reserved_bytes; /* headroom of all ports and classes */
+	__u64 headroom_bytes; /* part of it that frames take now */
 };
 
 struct nic_record {
@@ -134,6 +136,8 @@ struct {
 	__uint(max_entries, 8 * 1024 * 1024);
 } nic_ring SEC(".maps");
 
+#include "pause.h"
+
 static __always_inline struct iphdr *ipv4_of(struct __sk_buff *skb)
 {
 	struct ethhdr *eth;
@@ -180,15 +184,47 @@ static __always_inline int is_markable(struct iphdr *ip)
 	return (ip->tos & ECN_MASK) && (ip->tos & ECN_MASK) != ECN_CE;
 }
 
-static __always_inline int admits(struct switch_state *sw, struct class_config *cls,
-				  __u64 queue, __u64 length)
+/* A frame of a lossy class: its queue may grow to alpha times the free shared buffer. */
+static __always_inline int take_shared(struct switch_state *sw, struct class_config *cls,
+				       __u64 queue, __u64 length)
 {
-	__u64 used = sw->in_bytes - sw->out_bytes;
-	__u64 total = sw->buffer_bytes;
+	__u64 room = free_shared(sw);
 
-	if (used + length > total)
-		return 0;
-	return queue < (((total - used) * cls->alpha) >> ALPHA_SHIFT);
+	if (length > room || queue >= ((room * cls->alpha) >> ALPHA_SHIFT))
+		return DROPPED;
+	__sync_fetch_and_add(&sw->in_bytes, length);
+	return TAKEN;
+}
+
+/* The verdict of a switch's MMU on a frame of a class; says in the frame where it is counted. */
+static __always_inline int admit(struct __sk_buff *skb, struct port_config *config, __u32 port,
+				 __u32 tc, __u64 queue)
+{
+	struct switch_state *sw = bpf_map_lookup_elem(&switch_states, &config->switch_id);
+	struct account account;
+	__u32 ingress = 0;
+	int tagged = config->flags & FLAG_TAGS, verdict;
+
+	if (!sw)
+		return DROPPED;
+	if (tagged) {
+		verdict = discards(skb, port, tc);
+		if (verdict != TAKEN)
+			return verdict;
+		ingress = came_in_by(skb, config->switch_id);
+		if (!open_account(&account, sw, config->switch_id, ingress, tc) ||
+		    !account.config->headroom)
+			ingress = 0;
+	}
+	if (ingress)
+		verdict = take_in(&account, skb->len);
+	else
+		verdict = take_shared(sw, &config->classes[tc & 7], queue, skb->len);
+	if (verdict == TAKEN && tagged)
+		write_tag(skb, ingress, port);
+	if (sw->in_bytes - sw->out_bytes > sw->peak_bytes)
+		sw->peak_bytes = sw->in_bytes - sw->out_bytes;
+	return verdict;
 }
 
 SEC("tc")
@@ -197,34 +233,31 @@ int mmu_egress(struct __sk_buff *skb)
 	__u32 port = skb->tc_classid, tc = 0, length = skb->len;
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
 	struct port_state *state = bpf_map_lookup_elem(&port_states, &port);
-	struct switch_state *sw = NULL;
-	struct class_config *cls;
 	struct class_state *counts;
 	struct iphdr *ip;
 	__u64 queue;
+	int verdict;
 
 	if (!config || !state)
 		return TC_ACT_SHOT;
+	if (is_control(skb))
+		return TC_ACT_OK;
 	ip = ipv4_of(skb);
 	if (ip)
 		tc = ip->tos >> 5;
-	cls = &config->classes[tc & 7];
 	counts = &state->classes[tc & 7];
 	queue = counts->in_bytes - counts->out_bytes;
 	if (config->flags & FLAG_SWITCH) {
-		sw = bpf_map_lookup_elem(&switch_states, &config->switch_id);
-		if (!sw)
-			return TC_ACT_SHOT;
-		if (!admits(sw, cls, queue, length)) {
+		verdict = admit(skb, config, port, tc, queue);
+		if (verdict == DROPPED) {
 			__sync_fetch_and_add(&counts->drop_packets, 1);
 			__sync_fetch_and_add(&counts->drop_bytes, length);
-			return DROP_SILENTLY;
 		}
-		__sync_fetch_and_add(&sw->in_bytes, length);
-		if (sw->in_bytes - sw->out_bytes > sw->peak_bytes)
-			sw->peak_bytes = sw->in_bytes - sw->out_bytes;
+		if (verdict != TAKEN)
+			return DROP_SILENTLY;
 	}
-	if (ip && is_markable(ip) && wins_mark(config, cls, queue, counts->in_packets)) {
+	if (ip && is_markable(ip) &&
+	    wins_mark(config, &config->classes[tc & 7], queue, counts->in_packets)) {
 		bpf_skb_ecn_set_ce(skb);
 		__sync_fetch_and_add(&counts->mark_packets, 1);
 	}
@@ -275,23 +308,48 @@ static __always_inline void measure_rate(struct port_config *config, struct port
 	state->run = queued(state) ? state->run + 1 : 0;
 }
 
-static __always_inline void count_out(struct __sk_buff *skb, __u32 sender, __u32 tc, __u64 now)
+static __always_inline void leave_switch(struct __sk_buff *skb, struct port_config *config, __u32 tc)
+{
+	struct switch_state *sw = bpf_map_lookup_elem(&switch_states, &config->switch_id);
+	__u32 ingress = config->flags & FLAG_TAGS ? counted_at(skb) : 0;
+	struct account account;
+
+	if (!sw)
+		return;
+	if (ingress && open_account(&account, sw, config->switch_id, ingress, tc))
+		give_back(&account, skb->len);
+	else
+		__sync_fetch_and_add(&sw->out_bytes, skb->len);
+}
+
+/* A frame has left its sender's queue. Returns 0 when the sender's watchdog discards it: then it is
+ * one of those that the sender dropped, and never was in its queue.
+ */
+static __always_inline int count_out(struct __sk_buff *skb, __u32 sender, __u32 tc, __u64 now)
 {
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &sender);
 	struct port_state *state = bpf_map_lookup_elem(&port_states, &sender);
-	struct switch_state *sw;
+	struct class_state *counts;
 	__u32 length = skb->len;
+	int discarded;
 
 	if (!config || !state)
-		return;
-	__sync_fetch_and_add(&state->classes[tc & 7].out_packets, 1);
-	__sync_fetch_and_add(&state->classes[tc & 7].out_bytes, length);
-	if (config->flags & FLAG_SWITCH) {
-		sw = bpf_map_lookup_elem(&switch_states, &config->switch_id);
-		if (sw)
-			__sync_fetch_and_add(&sw->out_bytes, length);
+		return 1;
+	counts = &state->classes[tc & 7];
+	discarded = (config->flags & FLAG_TAGS) && discards_queue(sender, tc);
+	if (discarded) {
+		__sync_fetch_and_add(&counts->in_packets, -1);
+		__sync_fetch_and_add(&counts->in_bytes, -(__u64)length);
+		__sync_fetch_and_add(&counts->drop_packets, 1);
+		__sync_fetch_and_add(&counts->drop_bytes, length);
+	} else {
+		__sync_fetch_and_add(&counts->out_packets, 1);
+		__sync_fetch_and_add(&counts->out_bytes, length);
 	}
+	if (config->flags & FLAG_SWITCH)
+		leave_switch(skb, config, tc);
 	measure_rate(config, state, now, length + WIRE_OVERHEAD);
+	return !discarded;
 }
 
 SEC("tc")
@@ -299,11 +357,13 @@ int wire_out(struct __sk_buff *skb)
 {
 	__u32 port = skb->tc_classid;
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
-	struct iphdr *ip = ipv4_of(skb);
+	struct iphdr *ip;
 
-	if (!config)
+	if (!config || is_pause(skb))
 		return TC_ACT_SHOT;
-	count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, bpf_ktime_get_ns());
+	ip = ipv4_of(skb);
+	if (!count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, bpf_ktime_get_ns()))
+		return TC_ACT_SHOT;
 	return TC_ACT_OK;
 }
 
@@ -347,13 +407,15 @@ int wire_delay(struct __sk_buff *skb)
 	__u32 port = skb->ingress_ifindex - FIRST_INTERFACE, whole;
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
 	struct port_state *state = bpf_map_lookup_elem(&port_states, &port);
-	struct iphdr *ip = ipv4_of(skb);
 	__u64 now = bpf_ktime_get_ns(), due;
+	struct iphdr *ip;
 
-	if (!config || !state)
+	if (!config || !state || is_pause(skb))
 		return TC_ACT_SHOT;
-	if (config->flags & FLAG_SWITCH)
-		count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now);
+	ip = ipv4_of(skb);
+	if ((config->flags & FLAG_SWITCH) &&
+	    !count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now))
+		return TC_ACT_SHOT;
 	due = last_byte_ns(config, state, skb->len, now);
 	whole = ip ? waits_for_whole(config, ip) : 1;
 	if (!whole)
@@ -422,14 +484,16 @@ int nic_receive(struct __sk_buff *skb)
 	__u32 port = skb->tc_classid;
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
 	struct port_state *state = bpf_map_lookup_elem(&port_states, &port);
-	struct iphdr *ip = ipv4_of(skb);
 	__u64 now = bpf_ktime_get_ns();
 	struct nic_record *record;
 	struct roce_frame *frame;
+	struct iphdr *ip;
 
-	if (!config || !state)
+	if (!config || !state || is_pause(skb))
 		return TC_ACT_SHOT;
-	count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now);
+	ip = ipv4_of(skb);
+	if (!count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now))
+		return TC_ACT_SHOT;
 	frame = ip ? roce_of(skb) : NULL;
 	if (!frame)
 		return TC_ACT_UNSPEC; /* to the next filter, which delays it, if there is one */

@@ -54,6 +54,17 @@ def test_another_content_is_another_object(cache: Path, source: Path) -> None:
 
 
 @needs_clang
+def test_a_header_is_part_of_the_content(cache: Path, source: Path) -> None:
+    """A change in what the program includes makes another object."""
+    header = source.with_name("answer.h")
+    source.write_text('#include "answer.h"\nint answer(void) { return ANSWER; }\n')
+    header.write_text("#define ANSWER 42\n")
+    first = compiling.object_file()
+    header.write_text("#define ANSWER 43\n")
+    assert compiling.object_file() != first
+
+
+@needs_clang
 @pytest.mark.parametrize("text", ["int answer(void) { return x; }", "int f(void) { int unused; }"])
 def test_what_clang_refuses_is_told(cache: Path, source: Path, text: str) -> None:
     """Warnings are errors; nothing is left in the cache."""

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from emulator.dataplane.compiling import SOURCE
 from emulator.kernel import queues
 from traffic import wire
 
-TEXT = SOURCE.read_text(encoding="utf-8")
+TEXT = "".join(path.read_text(encoding="utf-8") for path in (SOURCE, SOURCE.with_name("pause.h")))
 STRUCTURES = {
     "class_config": layout.CLASS_CONFIG,
     "port_config": layout.PORT_CONFIG,
@@ -23,6 +24,11 @@ STRUCTURES = {
     "port_state": layout.PORT_STATE,
     "switch_state": layout.SWITCH_STATE,
     "nic_record": layout.NIC_RECORD,
+    "pause_config": layout.PAUSE_CONFIG,
+    "pause_configs": layout.PAUSE_CONFIGS,
+    "pause_state": layout.PAUSE_STATE,
+    "pause_states": layout.PAUSE_STATES,
+    "pause_event": layout.PAUSE_EVENT,
 }
 
 
@@ -51,7 +57,7 @@ def fields(name: str) -> list[str]:
 
 def defined() -> dict[str, int]:
     """The numbers that the C source defines."""
-    pairs = re.findall(r"^#define (\w+) (0x[0-9a-f]+|\d+)$", TEXT, re.MULTILINE)
+    pairs = re.findall(r"^#define (\w+) (0x[0-9a-f]+|\d+)\b", TEXT, re.MULTILINE)
     return {name: int(value, 0) for name, value in pairs}
 
 
@@ -103,6 +109,10 @@ def test_every_field_is_where_c_puts_it(name: str, offsets: dict[tuple[str, str]
         ("CLASSES", layout.CLASSES),
         ("GAP_BUCKETS", layout.GAP_BUCKETS),
         ("FLAG_SWITCH", layout.FLAG_SWITCH),
+        ("FLAG_TAGS", layout.FLAG_TAGS),
+        ("KICK_MARK", layout.KICK_MARK),
+        ("EVENT_XOFF", layout.EVENT_XOFF),
+        ("EVENT_XON", layout.EVENT_XON),
         ("FIRST_INTERFACE", layout.FIRST_INTERFACE),
         ("NUMBER_WORDS", layout.NUMBER_WORDS),
         ("MIN_FRAME", wire.MIN_FRAME_BYTES),
@@ -131,22 +141,31 @@ def test_classes_of_the_shaper_agree() -> None:
     handles = [int.from_bytes(message.data[24:28], "little") for message in leaves]
     first = defined()["HTB_MAJOR"] + defined()["HTB_FIRST_LEAF"]
     assert handles == [first + tc for tc in range(8)]
+    assert defined()["HTB_MAJOR"] + defined()["HTB_NOWHERE"] == queues.HTB_NOWHERE
 
 
-def test_the_ring_agrees() -> None:
-    """Its size is that of the map, a record with its header fills a power of 2 and never wraps."""
-    found = re.search(r"BPF_MAP_TYPE_RINGBUF\);\n\s*__uint\(max_entries, ([0-9 *]+)\);", TEXT)
+@pytest.mark.parametrize(
+    ("name", "size", "record", "content"),
+    [
+        ("nic_ring", plane.RING_BYTES, layout.RING_RECORD, layout.NIC_RECORD),
+        ("pause_ring", plane.PAUSE_RING_BYTES, layout.PAUSE_RING_RECORD, layout.PAUSE_EVENT),
+    ],
+)
+def test_the_rings_agree(name: str, size: int, record: Any, content: Any) -> None:
+    """Their sizes are those of the maps, a record with its header fills a power of 2."""
+    declared = rf"BPF_MAP_TYPE_RINGBUF\);\n\s*__uint\(max_entries, ([0-9 *]+)\);\n\}} {name} "
+    found = re.search(declared, TEXT)
     assert found
-    assert np.prod([int(part) for part in found.group(1).split("*")]) == plane.RING_BYTES
-    stride = layout.RING_RECORD.itemsize
+    assert np.prod([int(part) for part in found.group(1).split("*")]) == size
+    stride = record.itemsize
     assert stride & (stride - 1) == 0
-    assert stride == layout.NIC_RECORD.itemsize + 8
-    assert plane.RING_BYTES % stride == 0
+    assert stride == content.itemsize + 8
+    assert size % stride == 0
 
 
 def test_structures_of_maps_have_a_size_that_maps_keep() -> None:
     """An array map rounds values up to 8 bytes; the dtypes are that size already."""
-    for name in ("port_config", "port_state", "switch_state"):
+    for name in ("port_config", "port_state", "switch_state", "pause_configs", "pause_states"):
         assert STRUCTURES[name].itemsize % 8 == 0
 
 

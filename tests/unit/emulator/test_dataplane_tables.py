@@ -8,7 +8,8 @@ from emulator.dataplane import layout
 from tests.fakes.fabrics import leaf_spine
 from tests.fakes.plane import LENGTH, FakePlane
 from topologies.errors import SpecError
-from topologies.settings import BufferRule, EcnRule
+from topologies.pause import settle, settled
+from topologies.settings import BufferRule, EcnRule, PfcRule
 
 FABRIC = leaf_spine(2, 2, 2)
 WAY = ("h1-eth1", "leaf1-eth3", "spine1-eth2", "leaf2-eth1")
@@ -33,6 +34,52 @@ def test_every_port_knows_its_peer_its_switch_and_its_rate() -> None:
         rate_bps = one.emulated_bps[port.link]
         assert int(config["ns_per_kib"]) == pytest.approx(1024 * 8e9 / rate_bps, abs=0.5)
     assert set(one.switches["buffer_bytes"].tolist()) == {FABRIC.buffer_bytes}
+
+
+def test_pause_is_written_per_ingress_port_and_reserved_per_switch() -> None:
+    """Alpha in 1/256, sizes in bytes; the headroom of all ports adds up; every port writes tags."""
+    one = plane()
+    one.apply_pfc(settled([PfcRule(3, 1 / 8, None, 5_000, 40_000)], FABRIC))
+    entry = one.pauses["classes"][2, 3]
+    assert [int(entry[name]) for name in ("alpha", "xoff", "xon_offset", "headroom")] == [
+        32, 0, 5_000, 40_000,
+    ]  # fmt: skip
+    assert one.switches["reserved_bytes"].tolist() == [160_000, 160_000, 80_000, 80_000]
+    assert one.lossless == (3,)
+    assert all(one.configs["flags"][1:] & layout.FLAG_TAGS)
+    assert not one.pauses["classes"]["headroom"][1].any()
+
+
+def test_a_pause_rule_can_be_replaced_and_taken_away() -> None:
+    """The reservation follows; thresholds of a class that is lossy now do not matter."""
+    one = plane()
+    one.set_pause(2, 3, settle(PfcRule(3, headroom_bytes=40_000), FABRIC, 2))
+    one.set_pause(2, 3, settle(PfcRule(3, None, 9_000, headroom_bytes=50_000), FABRIC, 2))
+    entry = one.pauses["classes"][2, 3]
+    assert (entry["alpha"], entry["xoff"], entry["xon_offset"]) == (0, 9_000, 8_436)
+    assert one.switches["reserved_bytes"][0] == 50_000
+    one.set_pause(2, 3, None)
+    assert one.switches["reserved_bytes"][0] == 0
+    assert one.lossless == ()
+
+
+def test_a_discard_is_for_one_class_of_one_port() -> None:
+    """Set by the watchdog, and taken back."""
+    one = plane()
+    one.set_discard(4, 3, on=True)
+    assert one.pauses["classes"]["discard"].sum() == one.pauses["classes"]["discard"][4, 3] == 1
+    one.set_discard(4, 3, on=False)
+    assert not one.pauses["classes"]["discard"].any()
+
+
+def test_a_reset_forgets_what_was_counted_about_pauses_and_not_what_is_paused() -> None:
+    """The number of changes says who is paused."""
+    one = plane()
+    entry = one.held["classes"][2:3, 3]
+    entry["changes"], entry["peak_headroom"], entry["drop_packets"] = 4, 900, 2
+    one.reset()
+    assert entry["changes"][0] == 4
+    assert entry["peak_headroom"][0] == entry["drop_packets"][0] == 0
 
 
 def test_each_port_has_a_lottery_of_its_own_that_repeats() -> None:

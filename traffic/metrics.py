@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from traffic.metrics_background import background_metrics
 from traffic.metrics_inference import inference_metrics, request_rows
 from traffic.metrics_training import Meta, Times, training_metrics
 from traffic.stats import jain_index, mean, percentile, percentiles
@@ -19,6 +20,7 @@ from traffic.workloads.volume import header_efficiency
 __all__ = [
     "Meta",
     "Times",
+    "background_metrics",
     "header_efficiency",
     "inference_metrics",
     "jain_index",
@@ -33,6 +35,7 @@ __all__ = [
 _METRICS: dict[str, Callable[[Meta, Times], dict[str, Any]]] = {
     "training": training_metrics,
     "inference": inference_metrics,
+    "background": background_metrics,
 }
 
 

@@ -15,7 +15,7 @@ import yaml
 from numpy.typing import NDArray
 
 from emulator.results import columns, queues
-from emulator.results.summary import validate_summary
+from emulator.results.summary import completed, validate_summary
 from topologies.errors import SpecError
 
 Floats = NDArray[np.float64]
@@ -187,7 +187,7 @@ def _read_summary(path: Path) -> Mapping[str, Any] | None:
     file = path / columns.SUMMARY
     if not file.is_file():
         return None
-    summary = _read_json(file)
+    summary = completed(_read_json(file))
     problems = validate_summary(summary)
     if problems:
         raise SpecError("summary", file.name, "; ".join(problems), file=str(file))

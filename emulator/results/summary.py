@@ -59,6 +59,13 @@ SCHEMA: Mapping[str, Any] = {
             **_numbers("slo_met_fraction", "goodput_rps"),
         }
     ],
+    "background": [
+        {
+            "name": _TEXT,
+            **_numbers("flows", "completed", "goodput_gbps"),
+            "fct_ms": _numbers("p50", "p99"),
+        }
+    ],
     "probes": [
         {
             **_numbers("class", "pairs", "sent", "lost"),
@@ -81,6 +88,9 @@ OPTIONAL: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 }
 """Keys that the items of a list may have beside those of design section 7."""
 
+LATER = ("background",)
+"""Lists that folders of earlier versions lack; they are read as empty."""
+
 _REQUIRED = ("name", "seed", "clock", "dilation", "shrink", "verdict")
 
 
@@ -96,6 +106,7 @@ class SummaryParts:
         packets: totals over all NICs and ports.
         training: one mapping per training job.
         inference: one mapping per inference service.
+        background: one mapping per background workload.
         probes: one mapping per probed traffic class.
         pfc: pause totals.
         classes: one mapping per traffic class.
@@ -109,6 +120,7 @@ class SummaryParts:
     packets: Mapping[str, Any] = field(default_factory=dict)
     training: Sequence[Mapping[str, Any]] = ()
     inference: Sequence[Mapping[str, Any]] = ()
+    background: Sequence[Mapping[str, Any]] = ()
     probes: Sequence[Mapping[str, Any]] = ()
     pfc: Mapping[str, Any] = field(default_factory=dict)
     classes: Sequence[Mapping[str, Any]] = ()
@@ -168,6 +180,12 @@ def _plain(value: Any) -> Any:
     """NumPy scalars as Python's own; NaN and infinity as None (JSON has neither)."""
     value = value.item() if hasattr(value, "item") else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def completed(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """A summary that was read, with the lists that its version did not have, in file order."""
+    known = {**{key: [] for key in LATER}, **summary}
+    return {key: known.pop(key) for key in SCHEMA if key in known} | known
 
 
 def validate_summary(summary: Mapping[str, Any]) -> list[str]:

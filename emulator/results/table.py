@@ -80,7 +80,8 @@ def _shorten(text: str) -> str:
 def workload_rows(summary: Mapping[str, Any]) -> list[list[str]]:
     """One row per workload: name, kind, how much, its times, its rate, its share."""
     rows = [training_row(job) for job in summary["training"]]
-    return rows + [inference_row(job) for job in summary["inference"]]
+    rows += [inference_row(job) for job in summary["inference"]]
+    return rows + [background_row(job) for job in summary["background"]]
 
 
 def training_row(job: Mapping[str, Any]) -> list[str]:
@@ -112,6 +113,19 @@ def inference_row(job: Mapping[str, Any]) -> list[str]:
         f"TPOT p99 {fmt.duration_ms(job['tpot_ms']['p99'])}, "
         f"KV p99 {fmt.duration_ms(job['kv_transfer_ms']['p99'])}",
         f"SLO met {fmt.percent(job['slo_met_fraction'])}",
+    ]
+
+
+def background_row(job: Mapping[str, Any]) -> list[str]:
+    """The row of a background workload."""
+    times = job["fct_ms"]
+    return [
+        str(job["name"]),
+        "background",
+        f"{fmt.count(job['completed'])}/{fmt.count(job['flows'])} flows",
+        f"FCT p50 {fmt.duration_ms(times['p50'])}, p99 {fmt.duration_ms(times['p99'])}",
+        f"goodput {fmt.rate_gbps(job['goodput_gbps'])}",
+        "",
     ]
 
 

@@ -186,14 +186,16 @@ def _percentiles(values: Any) -> dict[str, float | None]:
 
 def workload_sections(
     workloads: Sequence[Workload], times: Times
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """``training`` and ``inference`` of summary.json."""
-    sections: dict[str, list[dict[str, Any]]] = {"training": [], "inference": []}
+) -> dict[str, list[dict[str, Any]]]:
+    """``training``, ``inference`` and ``background`` of summary.json."""
+    sections: dict[str, list[dict[str, Any]]] = {
+        "training": [], "inference": [], "background": [],
+    }  # fmt: skip
     for workload in workloads:
         entry = workload_metrics(workload.meta, times)
         if entry is not None:
             sections[workload.kind].append(entry)
-    return sections["training"], sections["inference"]
+    return sections
 
 
 def requests(workloads: Sequence[Workload], times: Times) -> list[list[Any]]:

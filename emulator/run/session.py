@@ -72,6 +72,8 @@ class Request:
         datapath: of Open vSwitch.
         identity: what the run is called; None = a new one.
         folder: the empty folder that becomes the run folder; None = a new one under `results`.
+        resource_id: in the names of namespaces and folders; empty = as the run is called. A guest,
+            where nothing else runs, has always the same, so that equal runs leave equal logs.
     """
 
     experiment: Experiment
@@ -81,6 +83,7 @@ class Request:
     datapath: str = "netdev"
     identity: Identity | None = None
     folder: Path | None = None
+    resource_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,12 +145,13 @@ class _Run:
         run_id = self.identity.run_id
         with self._new_folder() as folder:
             folder.write_spec(to_yaml(self.experiment))
-            self.progress.note(f"run {run_id}: {folder.path}")
+            if self.request.folder is None:
+                self.progress.note(f"run {run_id}: {folder.path}")
             self.progress.note(
                 f"dilation {self.dilation:g}, shrink {self.shrink:g}, about "
                 f"{self.plan.expected_wall_ns / 1e9:.0f} s of traffic"
             )
-            ledger = Ledger(run_id, folder.path)
+            ledger = Ledger(self.request.resource_id or run_id, folder.path)
             live = LiveFabric(self.settings, ledger, self.progress.note)
             return self._in_fabric(live, folder)
 
@@ -266,7 +270,7 @@ class _Run:
         verdict = fidelity.judge(found)
         folder.write_manifest(self._manifest(live, prepared, watched.wall_s))
         folder.finish_queues()
-        training, inference = collect.workload_sections(self.workloads, times)
+        sections = collect.workload_sections(self.workloads, times)
         parts = SummaryParts(
             identity={
                 "name": self.experiment.name, "policy": self.experiment.routing.policy,
@@ -277,8 +281,9 @@ class _Run:
             reasons=verdict.reasons,
             fidelity=collect.fidelity_section(found),
             packets=collect.packet_totals(found, outcome),
-            training=training,
-            inference=inference,
+            training=sections["training"],
+            inference=sections["inference"],
+            background=sections["background"],
             probes=collect.probe_section(reader),
             pfc={"pauses": 0, "paused_fraction": 0.0, "watchdog_events": 0},
             classes=[{**row, "lossless": False} for row in live.by_class],

@@ -30,6 +30,8 @@ class FakeRun:
         iterations: of the training job; 0 for none.
         requests: of the inference service; 0 for none.
         probes: per class; 0 for none.
+        background: flows of the background workload ``bulk``, one after the other; 0 for none.
+        clock: ``live`` (at dilation 1000) or ``virtual``.
         failing: fraction of requests that stay unfinished.
         reasons: of an INVALID verdict; empty for VALID.
         scale: factor on all counters, for huge counts.
@@ -48,6 +50,8 @@ class FakeRun:
     iterations: int = 3
     requests: int = 60
     probes: int = 1500
+    background: int = 0
+    clock: str = "live"
     failing: float = 0.05
     reasons: tuple[str, ...] = ()
     scale: int = 1
@@ -55,6 +59,11 @@ class FakeRun:
     shrink: float = 16.0
     finished: bool = True
     extra_manifest: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def dilation(self) -> float:
+        """What the clock needs."""
+        return 1000.0 if self.clock == "live" else 1.0
 
 
 def make_fabric(run: FakeRun) -> Fabric:
@@ -91,6 +100,7 @@ def write_run(root: Path, run: FakeRun) -> Path:
         "training": _write_training(folder, run, fabric, rng),
         "inference": _write_inference(folder, run, fabric, rng),
         "probes": _write_probes(folder, run, rng),
+        "background": _write_background(folder, run),
     }
     drops, marks = _write_queues(folder, run, fabric, rng)
     _write_events(folder, run, fabric, drops, marks)
@@ -103,7 +113,7 @@ def write_run(root: Path, run: FakeRun) -> Path:
 
 def _spec(run: FakeRun) -> dict[str, Any]:
     link = {"rate": "100 Gbit/s", "delay": "1 us"}
-    spec: dict[str, Any] = {"name": run.name, "seed": run.seed, "clock": "live"}
+    spec: dict[str, Any] = {"name": run.name, "seed": run.seed, "clock": run.clock}
     spec["fabric"] = {"kind": "leaf-spine", "leaves": run.leaves, "spines": run.spines}
     spec["fabric"] |= {"host_link": link, "fabric_link": link, "buffer": "16 MB", "mtu": "4096 B"}
     spec["profile"] = run.profile
@@ -115,6 +125,8 @@ def _spec(run: FakeRun) -> dict[str, Any]:
     if run.requests:
         slo = {"ttft": "20 ms", "tpot": "2 ms"}
         spec["workloads"].append({"kind": "inference", "name": "chat", "slo": slo})
+    if run.background:
+        spec["workloads"].append({"kind": "background", "name": "bulk"})
     return spec
 
 
@@ -136,8 +148,8 @@ def _manifest(run: FakeRun, fabric: Fabric) -> dict[str, Any]:
         "seed": run.seed,
         "profile": run.profile,
         "policy": "ecmp",
-        "clock": "live",
-        "dilation": 1000.0,
+        "clock": run.clock,
+        "dilation": run.dilation,
         "shrink": run.shrink,
         "started": STARTED.isoformat(),
         "wall_s": 61.5,
@@ -278,6 +290,23 @@ def _write_probes(
     return found
 
 
+def _write_background(folder: RunFolder, run: FakeRun) -> list[dict[str, Any]]:
+    """Flows of 1 MB, each of which takes 100 us: 80 Gbit/s."""
+    if not run.background:
+        return []
+    folder.extend(
+        "flows",
+        [
+            (100_000 + at, "bulk", f"n{at}", "flow", "h1", "h3", 1, 1_000_000, 26, at * MS // 10,
+             at * MS // 10 + 500, (at + 1) * MS // 10, 250, 0, 0, "done")
+            for at in range(run.background)
+        ],
+    )  # fmt: skip
+    times = {"p50": 0.1 * run.shrink, "p99": 0.1 * run.shrink}
+    counts = {"flows": run.background, "completed": run.background}
+    return [{"name": "bulk", **counts, "goodput_gbps": 80.0, "fct_ms": times}]
+
+
 def _load(run: FakeRun, at: np.ndarray) -> np.ndarray:
     """Offered share of the line rate over time: high while the job communicates."""
     if not run.iterations:
@@ -337,7 +366,7 @@ def _summary(
     sent = 412_345 * run.scale
     dropped, marked = int(drops.sum()), int(marks.sum())
     identity = {"name": run.name, "policy": "ecmp", "profile": run.profile, "seed": run.seed}
-    identity |= {"clock": "live", "dilation": 1000.0, "shrink": run.shrink}
+    identity |= {"clock": run.clock, "dilation": run.dilation, "shrink": run.shrink}
     return summaries.assemble(
         summaries.SummaryParts(
             identity=identity,
@@ -360,6 +389,7 @@ def _summary(
             },
             training=facts["training"],
             inference=facts["inference"],
+            background=facts["background"],
             probes=facts["probes"],
             classes=[
                 {"tc": 0, "lossless": False, "sent": 3_000, "dropped": 0, "marked": 0},

@@ -45,6 +45,7 @@ def build(spec: BackgroundSpec, context: Context) -> Workload:
         "shrink": context.shrink,
         "first_id": context.first_id,
         "flows": len(flows),
+        "sizes_bytes": tuple(flow.size_bytes for flow in flows),
     }
     return Workload(spec.name, spec.kind, tuple(flows), meta)
 

@@ -13,10 +13,12 @@ import pytest
 from emulator.results.files import json_text
 from emulator.results.summary import (
     INVALID,
+    LATER,
     SCHEMA,
     VALID,
     SummaryParts,
     assemble,
+    completed,
     unfinished_summary,
     validate_summary,
 )
@@ -73,8 +75,22 @@ def parts(**changes: Any) -> SummaryParts:
 
 
 def test_the_keys_are_those_of_the_design() -> None:
-    """Tools rely on exactly these keys in this order."""
-    assert schema_paths(SCHEMA) == design_paths()
+    """Tools rely on exactly these keys in this order; one section came later."""
+    own = {key: value for key, value in SCHEMA.items() if key not in LATER}
+    assert schema_paths(own) == design_paths()
+    assert schema_paths({key: SCHEMA[key] for key in LATER}) == [
+        "background[].name", "background[].flows", "background[].completed",
+        "background[].goodput_gbps", "background[].fct_ms.p50", "background[].fct_ms.p99",
+    ]  # fmt: skip
+
+
+def test_summaries_of_earlier_versions_are_completed() -> None:
+    """What they did not know is empty, at its place; all else stays, known or not."""
+    whole = assemble(parts())
+    old = {key: value for key, value in whole.items() if key not in LATER} | {"more": 1}
+    assert completed(old) == whole | {"more": 1}
+    assert list(completed(old)) == [*SCHEMA, "more"]
+    assert completed(whole) == whole
 
 
 def test_keys_that_do_not_apply_are_null_or_empty() -> None:

@@ -70,6 +70,18 @@ def test_workload_lines_say_what_each_got() -> None:
     assert "SLO met 91.7 %" in text
 
 
+def test_background_lines_say_what_got_through() -> None:
+    """Flows, their completion times and the goodput."""
+    bulk = {
+        "name": "bulk", "flows": 20, "completed": 19, "goodput_gbps": 80.5,
+        "fct_ms": {"p50": 0.1, "p99": 0.32},
+    }  # fmt: skip
+    line = ten_second_table(summary(background=[bulk])).splitlines()[4]
+    assert " ".join(line.split()) == (
+        "bulk background 19/20 flows FCT p50 100 us, p99 320 us goodput 80.5 Gbit/s"
+    )
+
+
 def test_planned_iterations_show_when_some_are_missing() -> None:
     """A job that did not finish says how far it came."""
     short = ten_second_table(summary(training=[job() | {"iterations_planned": 5}]))

@@ -224,13 +224,13 @@ INFERENCE = {
 
 
 def test_workloads_are_measured_by_kind() -> None:
-    """Training and inference each in its section; background traffic has none."""
+    """Each kind has its section."""
     chosen = experiment(workloads=[TRAINING, INFERENCE, CHOSEN.document["workloads"][0]])
     workloads = built(chosen)
     times = {task.id: (0, 1_000_000) for workload in workloads for task in workload.tasks}
-    training, inference = evidence.workload_sections(workloads, times)
-    assert [entry["name"] for entry in training] == ["job"]
-    assert [entry["name"] for entry in inference] == ["chat"]
+    sections = evidence.workload_sections(workloads, times)
+    names = {kind: [entry["name"] for entry in entries] for kind, entries in sections.items()}
+    assert names == {"training": ["job"], "inference": ["chat"], "background": [workloads[2].name]}
     assert len(evidence.requests(workloads, times)) == 3
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.fakes.ideal_network import IdealNetwork, Times, leaf_spine
 from traffic import wire
 from traffic.metrics import (
+    background_metrics,
     header_efficiency,
     inference_metrics,
     jain_index,
@@ -114,7 +115,7 @@ def test_iterations_count_up_to_the_first_unfinished_one() -> None:
 
 def test_nothing_done_at_all() -> None:
     """Without a single completion there is nothing but None, and no exception."""
-    for workload in (training(), inference()):
+    for workload in (training(), inference(), background()):
         found = workload_metrics(workload.meta, {})
         assert found is not None
         assert json.loads(json.dumps(found)) == found
@@ -233,14 +234,48 @@ def test_aggregated_serving_moves_no_cache() -> None:
     assert found["completed"] == 2
 
 
-def test_background_has_no_entry() -> None:
-    """Kinds without an entry in summary.json give None."""
-    raw = {"kind": "background", "bytes": 1000}
-    workload = build(parse_workload(raw, "workloads[0]"), FABRIC, 7)
-    assert workload_metrics(workload.meta, {}) is None
+def background(shrink: float = 1.0) -> Workload:
+    """Two rounds of 1000 bytes over one pair, 4 us apart: a round takes 1 us at 8 Gbit/s."""
+    raw = {
+        "kind": "background", "name": "bulk", "pattern": "pairs", "pairs": [["h1", "h2"]],
+        "bytes": 1000 * int(shrink), "count": 2, "gap": f"{4 * int(shrink)} us", "start": "9 us",
+    }  # fmt: skip
+    return build(parse_workload(raw, "workloads[0]"), FABRIC, 7, shrink, 30)
 
 
-@pytest.mark.parametrize("workload", [training(), inference()], ids=["training", "inference"])
+def test_background_traffic_has_goodput_and_completion_times() -> None:
+    """2000 bytes from the first start to the last end, 6 us: idle time before does not count."""
+    workload = background()
+    found = background_metrics(workload.meta, run(workload))
+    assert found == {
+        "name": "bulk", "flows": 2, "completed": 2, "goodput_gbps": pytest.approx(16 / 6),
+        "fct_ms": {"p50": pytest.approx(0.001), "p99": pytest.approx(0.001)},
+    }  # fmt: skip
+
+
+def test_background_traffic_is_shown_at_full_size() -> None:
+    """Shrink 10 leaves the goodput and gives the times of the messages as they were written."""
+    plain, shrunk = background(), background(10.0)
+    full, small = (background_metrics(w.meta, run(w)) for w in (plain, shrunk))
+    assert small["goodput_gbps"] == full["goodput_gbps"]
+    assert small["fct_ms"]["p50"] == pytest.approx(10 * full["fct_ms"]["p50"])
+
+
+def test_background_flows_that_never_end_count_for_nothing() -> None:
+    """The goodput is of the flows that are done; without any there is none."""
+    workload = background()
+    first, second = (task.id for task in workload.tasks)
+    found = background_metrics(workload.meta, {first: (0, 2000)})
+    assert (found["completed"], found["flows"], found["goodput_gbps"]) == (1, 2, 4.0)
+    assert background_metrics(workload.meta, {second: (5, 5)})["goodput_gbps"] is None
+    nothing = background_metrics(workload.meta, {})
+    assert nothing["fct_ms"] == {"p50": None, "p99": None}
+    assert nothing["goodput_gbps"] is None
+
+
+@pytest.mark.parametrize(
+    "workload", [training(), inference(), background()], ids=["training", "inference", "background"]
+)
 def test_meta_survives_json(workload: Workload) -> None:
     """Results can be computed later from a file: meta is the same after JSON."""
     again = json.loads(json.dumps(workload.meta))

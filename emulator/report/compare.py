@@ -8,7 +8,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from emulator.report import charts_compare, comparison, extract
+from emulator.report import agreement, charts_compare, comparison, extract, who_pays
+from emulator.report.agreement import Agreement
 from emulator.report.comparison import Compared, Figure
 from emulator.report.html import environment, write_page
 from emulator.report.picture import Picture
@@ -50,12 +51,18 @@ def open_runs(run_dirs: Sequence[Path]) -> list[Compared]:
 
 
 def compare_text(runs: Sequence[Compared]) -> str:
-    """The comparison for a terminal: cautions, table, who pays what."""
+    """The comparison for a terminal: cautions, table, who pays what, whether the clocks agree."""
     rows = comparison.figures(runs)
     table = align(_without_repeats(comparison.table_rows(runs, rows)))
-    warned = [f"! {text}" for text in comparison.cautions(runs)]
-    blocks = ["\n".join(warned), table, "\n".join(comparison.sentences(runs, rows))]
+    warned = [f"! {text}" for text in who_pays.cautions(runs)]
+    blocks = ["\n".join(warned), table, "\n".join(who_pays.sentences(runs, rows))]
+    blocks += [_agreement_text(found) for found in agreement.agreements(runs, rows)]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _agreement_text(found: Agreement) -> str:
+    table = align(_without_repeats(agreement.table(found)))
+    return f"{found.title}\n\n{table}\n\n{found.sentence}"
 
 
 def _without_repeats(rows: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -70,8 +77,13 @@ def _without_repeats(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 def compare_csv(runs: Sequence[Compared]) -> str:
     """The comparison as CSV."""
     out = io.StringIO()
-    rows = comparison.csv_rows(runs, comparison.figures(runs))
-    csv.writer(out, lineterminator="\n").writerows(rows)
+    figures = comparison.figures(runs)
+    head, *rows = comparison.csv_rows(runs, figures)
+    for found in agreement.agreements(runs, figures):
+        head += agreement.csv_columns(found)
+        for row in rows:
+            row.extend(agreement.csv_cells(found, str(row[0]), str(row[1])))
+    csv.writer(out, lineterminator="\n").writerows([head, *rows])
     return out.getvalue()
 
 
@@ -87,8 +99,13 @@ def render(runs: Sequence[Compared], out_dir: Path) -> str:
             if len(runs) < 4
             else f"Comparison of {len(runs)} runs",
             runs=[(run, _report_link(run, out_dir)) for run in runs],
-            cautions=comparison.cautions(runs),
-            sentences=comparison.sentences(runs, rows),
+            cautions=who_pays.cautions(runs),
+            sentences=who_pays.sentences(runs, rows),
+            agreements=[
+                (found, _without_repeats([row.cells for row in found.rows]))
+                for found in agreement.agreements(runs, rows)
+            ],
+            agreement_header=agreement.HEADER,
             header=header,
             table=_without_repeats(table),
             pictures=pictures(runs, rows),

@@ -1,4 +1,4 @@
-"""Several runs side by side: labels, figures, changes against the first, sentences. PURE."""
+"""Several runs side by side: labels, figures, changes against the first. PURE."""
 
 from __future__ import annotations
 
@@ -65,8 +65,10 @@ def _labels(runs: Sequence[tuple[RunReader, Mapping[str, Any]]]) -> list[str]:
         lambda run, _: str(run.manifest.get("label") or ""),
         lambda _, summary: str(summary["profile"] or ""),
         lambda _, summary: str(summary["name"]),
+        lambda _, summary: f"{summary['clock']} clock",
         lambda _, summary: f"{summary['profile']}, {summary['policy']}",
         lambda _, summary: f"{summary['name']}, {summary['profile']}",
+        lambda _, summary: f"{summary['profile']}, {summary['clock']} clock",
         lambda _, summary: f"{summary['profile']}, seed {summary['seed']}",
         lambda run, summary: f"{summary['profile']}, run {run.manifest.get('run')}",
     )
@@ -102,9 +104,9 @@ class Figure:
         first = self.values[0]
         return [None if value is None or not first else value / first - 1 for value in self.values]
 
-    def judge(self, at: int) -> int:
-        """1 when run `at` is noticeably better than the first, -1 when worse, else 0."""
-        first, value = self.values[0], self.values[at]
+    def judge(self, at: int, base: int = 0) -> int:
+        """1 when run `at` is noticeably better than run `base`, -1 when worse, else 0."""
+        first, value = self.values[base], self.values[at]
         if first is None or value is None or not self.better:
             return 0
         if abs(value - first) <= NOTICEABLE * abs(first):
@@ -135,10 +137,16 @@ _INFERENCE = (
     _Key("ttft_ms.p99", "TTFT p99", "ms", LOWER, fmt.duration_ms),
     _Key("tpot_ms.p50", "TPOT p50", "ms", LOWER, fmt.duration_ms),
     _Key("tpot_ms.p99", "TPOT p99", "ms", LOWER, fmt.duration_ms),
+    _Key("kv_transfer_ms.p50", "KV transfer p50", "ms", LOWER, fmt.duration_ms),
     _Key("kv_transfer_ms.p99", "KV transfer p99", "ms", LOWER, fmt.duration_ms),
     _Key("slo_met_fraction", "SLO met", "fraction", HIGHER, fmt.percent),
     _Key("goodput_rps", "requests within SLO", "1/s", HIGHER, fmt.significant),
     _Key("failed", "requests failed", "requests", LOWER, fmt.count),
+)
+_BACKGROUND = (
+    _Key("goodput_gbps", "goodput", "Gbit/s", HIGHER, fmt.rate_gbps),
+    _Key("fct_ms.p50", "flow completion p50", "ms", LOWER, fmt.duration_ms),
+    _Key("fct_ms.p99", "flow completion p99", "ms", LOWER, fmt.duration_ms),
 )
 _PROBES = (
     _Key("lost/sent", "probe loss", "fraction", LOWER, fmt.percent),
@@ -146,6 +154,7 @@ _PROBES = (
     _Key("latency_us.p99", "probe latency p99", "us", LOWER, fmt.duration_us),
     _Key("latency_us.p999", "probe latency p99.9", "us", LOWER, fmt.duration_us),
 )
+_WORKLOADS = (("training", _TRAINING), ("inference", _INFERENCE), ("background", _BACKGROUND))
 _PACKETS = (
     _Key("packets.dropped/sent", "dropped", "fraction", LOWER, fmt.percent),
     _Key("packets.trimmed/sent", "trimmed", "fraction", "", fmt.percent),
@@ -158,7 +167,7 @@ _PACKETS = (
 def figures(runs: Sequence[Compared]) -> list[Figure]:
     """All figures that at least one run has: workloads first, then probes, then packets."""
     found: list[Figure] = []
-    for part, keys in (("training", _TRAINING), ("inference", _INFERENCE)):
+    for part, keys in _WORKLOADS:
         for name in _names(runs, part, "name"):
             items = [_item(run.summary[part], "name", name) for run in runs]
             found += _rows(str(name), keys, items)
@@ -203,91 +212,6 @@ def _value(item: Mapping[str, Any] | None, path: str) -> float | None:
     part, _, whole = leaf.partition("/")
     value: float | None = item[part]
     return fmt.share(value, item[whole]) if whole else value
-
-
-def cautions(runs: Sequence[Compared]) -> list[str]:
-    """What a reader must know before believing a difference."""
-    found = [
-        f"{run.label} is INVALID ({'; '.join(run.summary['reasons'])}): do not rely on its "
-        "figures or on differences against them."
-        for run in runs
-        if not run.valid
-    ]
-    same = (
-        ("schedule", "have different workloads (hash of the schedule)"),
-        ("shrink", "were shrunk differently"),
-        ("dilation", "were dilated differently"),
-        ("seed", "have different seeds"),
-    )
-    for key, words in same:
-        values = {run.summary["hashes"][key] if key == "schedule" else run.summary[key]
-                  for run in runs}  # fmt: skip
-        if len(values - {None}) > 1:
-            found.append(f"The runs {words}: part of a difference may come from that.")
-    return found
-
-
-def sentences(runs: Sequence[Compared], rows: Sequence[Figure]) -> list[str]:
-    """Who pays what: per run a sentence on each workload and on loss, and one that sums up."""
-    return [_sentence(runs, rows, at) for at in range(1, len(runs))]
-
-
-_HEADLINES = ("iteration, mean", "TTFT p99")
-
-
-def _sentence(runs: Sequence[Compared], rows: Sequence[Figure], at: int) -> str:
-    main = [
-        row
-        for row in rows
-        if row.name in _HEADLINES and None not in (row.values[0], row.values[at])
-    ]
-    parts = [_change_words(row, at) for row in main] + _loss_words(rows, at)
-    text = f"{runs[at].shown} against {runs[0].shown}: {'; '.join(parts) or 'nothing in common'}."
-    if not (runs[0].valid and runs[at].valid):
-        return f"{text} Not both runs are VALID, so who pays stays open."
-    return f"{text} {_payers(main, at)}".rstrip()
-
-
-def _change_words(row: Figure, at: int) -> str:
-    what = "an iteration" if row.name == _HEADLINES[0] else "the slowest 1 % of first tokens"
-    verdict, first, value = row.judge(at), row.values[0], row.values[at]
-    if verdict == 0:
-        return f"{row.group}: {what} as before ({row.show(value)})"
-    ratio = 1 + (row.changes()[at] or 0.0)
-    span = f"{row.show(first)} to {row.show(value)}"
-    if ratio >= 2:
-        return f"{row.group}: {what} takes {fmt.significant(ratio, 2)} times as long ({span})"
-    word = "less" if verdict > 0 else "more"
-    return f"{row.group}: {what} takes {fmt.percent(abs(ratio - 1))} {word} time ({span})"
-
-
-def _loss_words(rows: Sequence[Figure], at: int) -> list[str]:
-    dropped = next((row for row in rows if (row.group, row.name) == ("packets", "dropped")), None)
-    if dropped is None or dropped.values[0] is None or dropped.values[at] is None:
-        return []
-    first, value = dropped.show(dropped.values[0]), dropped.show(dropped.values[at])
-    if first == value:
-        return [f"dropped packets stay at {value}"]
-    return [f"dropped packets go from {first} to {value}"]
-
-
-def _payers(main: Sequence[Figure], at: int) -> str:
-    pay = [row.group for row in main if row.judge(at) < 0]
-    gain = [row.group for row in main if row.judge(at) > 0]
-    if not main:
-        return ""
-    if not pay:
-        return f"Nobody pays; {_and(gain)} gain{_s(gain)}." if gain else "Nobody pays or gains."
-    gained = f"{_and(gain)} gain{_s(gain)}" if gain else "nobody gains"
-    return f"{_and(pay)} pay{_s(pay)}; {gained}."
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _s(names: Sequence[str]) -> str:
-    return "s" if len(names) == 1 else ""
 
 
 def table_rows(runs: Sequence[Compared], rows: Sequence[Figure]) -> list[list[str]]:

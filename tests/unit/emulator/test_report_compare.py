@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from emulator.report import comparison
+from emulator.report import comparison, who_pays
 from emulator.report.compare import build_compare, compare_csv, compare_text, open_runs
 from emulator.report.comparison import Compared, Figure
 from emulator.report.html import build_report
@@ -133,13 +133,13 @@ def test_every_unit_of_the_table_is_known(dirs: dict[str, Path]) -> None:
 def test_sentences_say_who_pays(dirs: dict[str, Path]) -> None:
     """Training and inference each get a clause, loss another, and the sum is plain."""
     runs = opened(dirs, "drop", "mark")
-    (text,) = comparison.sentences(runs, comparison.figures(runs))
+    (text,) = who_pays.sentences(runs, comparison.figures(runs))
     assert text.startswith("rocev2 against ethernet: job-a: an iteration takes 11.1 % less time")
     assert "(288 ms to 256 ms)" in text
     assert "chat: the slowest 1 % of first tokens takes" in text
     assert text.endswith("Nobody pays; job-a and chat gain.")
     backwards = opened(dirs, "mark", "drop")
-    (text,) = comparison.sentences(backwards, comparison.figures(backwards))
+    (text,) = who_pays.sentences(backwards, comparison.figures(backwards))
     assert "an iteration takes 12.5 % more time" in text
     assert text.endswith("job-a and chat pay; nobody gains.")
 
@@ -151,12 +151,12 @@ def test_mixed_outcomes_name_both_sides(dirs: dict[str, Path]) -> None:
         figure((100.0, 300.0)),
         Figure("chat", "TTFT p99", "ms", comparison.LOWER, (10.0, 5.0), fmt.duration_ms),
     ]
-    (text,) = comparison.sentences(runs, rows)
+    (text,) = who_pays.sentences(runs, rows)
     assert "job: an iteration takes 3 times as long (100 ms to 300 ms)" in text
     assert "chat: the slowest 1 % of first tokens takes 50 % less time" in text
     assert text.endswith("job pays; chat gains.")
     same = [figure((100.0, 100.5))]
-    assert comparison.sentences(runs, same)[0].endswith("Nobody pays or gains.")
+    assert who_pays.sentences(runs, same)[0].endswith("Nobody pays or gains.")
 
 
 def test_invalid_runs_are_never_hidden(dirs: dict[str, Path]) -> None:
@@ -172,7 +172,7 @@ def test_invalid_runs_are_never_hidden(dirs: dict[str, Path]) -> None:
 def test_runs_without_anything_in_common(dirs: dict[str, Path]) -> None:
     """A run without workloads is compared by what it has, and no gain is invented."""
     runs = opened(dirs, "drop", "bare")
-    (text,) = comparison.sentences(runs, comparison.figures(runs))
+    (text,) = who_pays.sentences(runs, comparison.figures(runs))
     assert "dropped packets go from" in text
     assert text.endswith("to 0 %.")
 
@@ -180,10 +180,10 @@ def test_runs_without_anything_in_common(dirs: dict[str, Path]) -> None:
 def test_unlike_runs_are_warned_about(dirs: dict[str, Path]) -> None:
     """Different seeds, scales or schedules may explain a difference, so they are said."""
     runs = opened(dirs, "drop", "mark")
-    assert comparison.cautions(runs) == []
+    assert who_pays.cautions(runs) == []
     other = copy.deepcopy(dict(runs[1].summary))
     other |= {"seed": 8, "shrink": 2, "dilation": 10, "hashes": {"schedule": "x", "results": "y"}}
-    found = comparison.cautions([runs[0], Compared("other", runs[1].run, other)])
+    found = who_pays.cautions([runs[0], Compared("other", runs[1].run, other)])
     assert len(found) == 4
     assert any("different seeds" in text for text in found)
     assert any("different workloads" in text for text in found)

@@ -28,6 +28,7 @@ _POWER_OFF = 0x4321FEDC
 _START_S = 20.0
 CONTROL, RESULTS = Path("/run/control"), Path("/run/results")
 STOP = "stop"
+_RESOURCE_ID = "000000"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -86,12 +87,11 @@ def run(request: dict[str, Any], progress: ConsoleProgress) -> dict[str, Any]:
             """Nobody here sends signals."""
 
     experiment = load(CONTROL / "spec.yaml")
-    progress.note("building")
     identity = session.Identity(request["run"], datetime.fromisoformat(request["started"]))
     outcome = session.run_once(
         session.Request(
             experiment, 0.0, RESULTS, request["label"],
-            "system", identity, RESULTS,
+            "system", identity, RESULTS, _RESOURCE_ID,
         ),
         progress, Asked(),
     )  # fmt: skip

@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,7 @@ class LiveFabric:
         self._senders: dict[int, socket.socket] = {}
         self._net: Any = None
         self._controller: Any = None
+        self._controller_state: dict[str, Any] = {}
         self._agent: Forked | None = None
         self.priority = ""
         self.controller_died = False
@@ -296,6 +297,7 @@ class LiveFabric:
         path = self.folder / "controller.json"
         path.write_text(json.dumps(self.controller_config()))
         self.state_file.unlink(missing_ok=True)
+        self._controller_state = {}
         root = Path(__file__).resolve().parent.parent
         self._controller = spawn(
             [sys.executable, "-m", "controller", str(path)],
@@ -311,12 +313,13 @@ class LiveFabric:
         return self._controller
 
     def controller_state(self) -> dict[str, Any]:
-        """What the controller last wrote about itself; empty before its first word."""
-        try:
-            state: dict[str, Any] = json.loads(self.state_file.read_text())
-        except (OSError, ValueError):
-            return {}
-        return state
+        """What the controller last wrote about itself; empty before its first word.
+
+        Once the fabric is gone, it is what it had said when it was last asked.
+        """
+        with suppress(OSError, ValueError):
+            self._controller_state = json.loads(self.state_file.read_text())
+        return self._controller_state
 
     def _check_controller(self) -> None:
         """MachineError with the log's end when the controller's process died."""

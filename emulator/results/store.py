@@ -172,6 +172,15 @@ class RunFolder:
         with self._lock:
             return self._writer.run(name, lambda: write_atomic(self.path / name, text.encode()))
 
+    def copy_in(self, name: str, source: Path) -> bool:
+        """Copy a file from elsewhere, atomically; False when that failed (see `degraded`)."""
+        with self._lock:
+            return self._writer.run(name, lambda: self._copy(self.path / name, source))
+
+    def _copy(self, target: Path, source: Path) -> None:
+        target.parent.mkdir(exist_ok=True)
+        replace_atomic(target, lambda temporary: shutil.copyfile(source, temporary))
+
     def write_json(self, name: str, value: Mapping[str, object]) -> bool:
         """Write a JSON file atomically; NaN becomes null."""
         return self.write_text(name, json_text(value))

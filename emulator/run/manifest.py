@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from importlib import metadata
 from typing import Any
 
-from emulator import __version__
 from emulator.fabric import LiveFabric
 from emulator.plan import Plan
+from emulator.results import columns
+from emulator.run.depends import depends_on, installation
+from emulator.run.inputs import InputFile
 from emulator.run.machine import description
 from emulator.run.traffic import Traffic
 from emulator.spec.model import Experiment
 from topologies.files import rule_to_dict
 from topologies.model import Fabric
-
-_PACKAGES = ("numpy", "scapy", "PyYAML", "matplotlib", "Jinja2", "ryu", "os-ken", "mininet")
-
-
-def versions() -> dict[str, str]:
-    """Versions of what a run uses."""
-    found = {"fabriclab": __version__, "python": sys.version.split()[0]}
-    for package in _PACKAGES:
-        try:
-            found[package.lower()] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def manifest_of(
@@ -43,8 +30,15 @@ def manifest_of(
     prepared: Traffic | None,
     wall_s: float | None,
     workloads: Sequence[Mapping[str, Any]],
+    inputs: Sequence[InputFile] = (),
+    installed: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The manifest's content; what is not known yet is null."""
+    """The manifest's content; what is not known yet is null.
+
+    `inputs` are the experiment's input files, `installed` is what `depends.installation` found.
+    """
+    installed = installation() if installed is None else installed
+    fabric = _fabric_facts(live)
     return {
         "run": run_id,
         "name": experiment.name,
@@ -55,6 +49,8 @@ def manifest_of(
         "started": started.isoformat(),
         "wall_s": wall_s,
         **_scale(plan),
+        columns.DEPENDS_ON: depends_on(experiment, plan.scaling.scale, inputs, installed, fabric),
+        "versions": {**installed["versions"], "open-vswitch": live.ovs_version},
         **_machine(live),
         "shaper_burst_ns": live.settings.burst_ns,
         "idle_hop_us": None if prepared is None else prepared.software_hop_us,
@@ -75,12 +71,20 @@ def _scale(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _fabric_facts(live: LiveFabric) -> dict[str, str | None]:
+    """What results depend on and only a running fabric knows."""
+    return {
+        "open-vswitch": live.ovs_version,
+        "controller": live.controller_state().get("framework"),
+        "datapath": live.settings.datapath,
+    }
+
+
 def _machine(live: LiveFabric) -> dict[str, Any]:
     """What the run was made of, and what it changed."""
     state = live.controller_state()
     changed = {name: {"before": value} for name, value in live.sysctls_before.items()}
     return {
-        "versions": versions() | {"open-vswitch": live.ovs_version},
         "kernel": platform.release(),
         "controller": {key: state.get(key) for key in ("framework", "rules", "rules_hash")},
         "datapath": live.settings.datapath,

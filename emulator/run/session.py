@@ -18,6 +18,7 @@ from emulator.kernel.forking import Forked
 from emulator.kernel.priority import normal_priority, raise_priority
 from emulator.ownership import Ledger
 from emulator.plan import Plan, make_plan
+from emulator.results.format import duration_ns
 from emulator.results.reader import RunReader
 from emulator.results.store import RunFolder
 from emulator.results.summary import SummaryParts, assemble
@@ -25,11 +26,12 @@ from emulator.run import evidence as collect
 from emulator.run import traffic
 from emulator.run.building import fabric_settings
 from emulator.run.capture import capturing
+from emulator.run.depends import installation
+from emulator.run.inputs import input_files, self_contained
 from emulator.run.manifest import manifest_of
 from emulator.run.progress import Progress
 from emulator.run.sampling import Sampler
 from emulator.run.supervising import Interrupt, Watch, watch
-from emulator.spec.dump import to_yaml
 from emulator.spec.model import Experiment
 from topologies.units import format_duration
 from traffic.tasks import Flow
@@ -74,6 +76,7 @@ class Request:
         folder: the empty folder that becomes the run folder; None = a new one under `results`.
         resource_id: in the names of namespaces and folders; empty = as the run is called. A guest,
             where nothing else runs, has always the same, so that equal runs leave equal logs.
+        installed: as `depends.installation` found it on the host of a guest; None = find it here.
     """
 
     experiment: Experiment
@@ -84,6 +87,7 @@ class Request:
     identity: Identity | None = None
     folder: Path | None = None
     resource_id: str = ""
+    installed: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -139,17 +143,19 @@ class _Run:
         self.limit_ns = self.experiment.duration_ns or round(PATIENCE * expected_ns)
         self.traits: ClockTraits = traits_of(self.experiment.clock)
         self.identity = request.identity or Identity.new()
+        self.inputs = input_files(self.experiment)
+        self.installed = request.installed or installation()
 
     def execute(self) -> Outcome:
         """Does it all."""
         run_id = self.identity.run_id
         with self._new_folder() as folder:
-            folder.write_spec(to_yaml(self.experiment))
+            folder.write_spec(self_contained(self.experiment, self.inputs, folder.copy_in))
             if self.request.folder is None:
                 self.progress.note(f"run {run_id}: {folder.path}")
             self.progress.note(
-                f"dilation {self.dilation:g}, shrink {self.shrink:g}, about "
-                f"{self.plan.expected_wall_ns / 1e9:.0f} s of traffic"
+                f"dilation {self.dilation:g}, shrink {self.shrink:g}: the traffic takes about "
+                f"{duration_ns(self.plan.expected_wall_ns)} of wall time"
             )
             ledger = Ledger(self.request.resource_id or run_id, folder.path)
             live = LiveFabric(self.settings, ledger, self.progress.note)
@@ -181,6 +187,9 @@ class _Run:
                 live.plane, self.experiment, self.emulated_bps, outcome, watched.idle_least,
                 prepared, self.plan, [*watched.troubles, *self._left_over(outcome)],
             )  # fmt: skip
+        if self.progress.verbose and self.traits.real_time:
+            for phase, seconds in live.timings_s.items():
+                self.progress.note(f"{phase:<12} {seconds:6.2f} s")
         return self._conclude(folder, live, prepared, watched, outcome, found)
 
     def _send(
@@ -247,7 +256,7 @@ class _Run:
         return manifest_of(
             self.experiment, self.plan, live, identity.run_id, identity.started,
             self.emulated_bps, self.request.label, prepared, wall_s,
-            [workload.meta for workload in self.workloads],
+            [workload.meta for workload in self.workloads], self.inputs, self.installed,
         )  # fmt: skip
 
     def _conclude(

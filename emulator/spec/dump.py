@@ -33,9 +33,14 @@ def to_yaml(experiment: Experiment) -> str:
     Fabric and workloads stand as in the user's file (``--set`` applied, file names absolute), every
     other setting as it was resolved from defaults, profile and file.
     """
+    return document_to_yaml(to_document(experiment))
+
+
+def document_to_yaml(document: dict[str, Any]) -> str:
+    """The text of a mapping as `to_document` makes it."""
     return yaml.dump(
-        to_document(experiment), Dumper=_Dumper, sort_keys=False, width=100, default_flow_style=None
-    )
+        document, Dumper=_Dumper, sort_keys=False, width=100, default_flow_style=None
+    )  # fmt: skip
 
 
 def to_document(experiment: Experiment) -> dict[str, Any]:

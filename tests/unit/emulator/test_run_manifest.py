@@ -9,7 +9,8 @@ from typing import Any
 
 import emulator
 from emulator.plan import make_plan
-from emulator.run.manifest import manifest_of, versions
+from emulator.run.depends import installation, versions
+from emulator.run.manifest import manifest_of
 from tests.unit.emulator.spec_samples import experiment
 
 CHOSEN = experiment(
@@ -21,7 +22,9 @@ PLAN = make_plan(CHOSEN, 20_000)
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def manifest(prepared: Any = None, wall_s: float | None = None) -> dict[str, Any]:
+def manifest(
+    prepared: Any = None, wall_s: float | None = None, installed: Any = None
+) -> dict[str, Any]:
     """The manifest of a run on a made-up fabric."""
     live: Any = SimpleNamespace(
         controller_state=lambda: {"framework": "ryu 4.34", "rules": 12, "ready": True},
@@ -34,7 +37,7 @@ def manifest(prepared: Any = None, wall_s: float | None = None) -> dict[str, Any
     bps = [link.rate_bps // 500 for link in CHOSEN.fabric.links]
     return manifest_of(
         CHOSEN, PLAN, live, "abc123", STARTED, bps, "label", prepared, wall_s,
-        [{"name": "flow", "kind": "background", "tasks": 3}],
+        [{"name": "flow", "kind": "background", "tasks": 3}], (), installed,
     )  # fmt: skip
 
 
@@ -82,6 +85,18 @@ def test_what_is_not_known_yet_is_null() -> None:
     found = json.loads(json.dumps(manifest()))
     assert found["wall_s"] is found["idle_hop_us"] is None
     assert found["ecn"][0]["kmax_bytes"] == 400_000
+
+
+def test_what_results_depend_on_is_in_it() -> None:
+    """Of this installation, or of the host that a guest was told about."""
+    found = manifest()["depends_on"]
+    assert found["sources"] == installation()["sources"]
+    assert (found["controller"], found["datapath"]) == ("ryu 4.34", "netdev")
+    assert found["versions"]["open-vswitch"] == "3.1.0"
+    given = {**installation("guest"), "versions": {"python": "3.99"}}
+    found = manifest(installed=given)
+    assert found["depends_on"]["kernel"] == "guest"
+    assert found["versions"] == {"python": "3.99", "open-vswitch": "3.1.0"}
 
 
 def test_versions_of_what_is_not_installed_are_left_out() -> None:

@@ -6,6 +6,8 @@ sender.py      the sending half of a reliable connection, go-back-N        PURE
 receiver.py    the receiving half: order, acknowledgements, CNPs           PURE
 connection.py  both halves, the path's delay, the frames                   PURE
 pacing.py      which packets a host's NIC may put into its queue now       PURE
+arrivals.py    what the network hands over, as runs of packets             PURE
+lane.py        packets that have arrived and are not due yet               PURE
 ordering.py    packets of one path, back in the order of its links         PURE
 frames.py      templates of all frames that a run can send
 stamping.py    the templates' rows, stamped in bulk                        PURE

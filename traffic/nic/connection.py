@@ -6,7 +6,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from traffic.dcqcn import CnpGate, Dcqcn
-from traffic.nic.ordering import Packet, Reorderer
+from traffic.nic.lane import Lane, Line, Run
+from traffic.nic.ordering import Reorderer
 from traffic.nic.parameters import NicParameters
 from traffic.nic.receiver import Receiver
 from traffic.nic.sender import Burst, Message, Sender, unwrap
@@ -65,6 +66,25 @@ class Templates:
     cnp: int = -1
 
 
+@dataclass(slots=True)
+class Tally:
+    """What the delivery of what was due amounts to.
+
+    Attributes:
+        packets: how many were handed to their receiving ends.
+        marked: how many of them with CE.
+        last_due_ns: when the last of those that were due was.
+        done: when each message that is complete was, and which.
+        notify: connections whose sender is to get a CNP, as often as it is.
+    """
+
+    packets: int = 0
+    marked: int = 0
+    last_due_ns: int = -1 << 63
+    done: list[tuple[int, Message]] = field(default_factory=list)
+    notify: list[Connection] = field(default_factory=list)
+
+
 class Connection:
     """A queue pair on each of two hosts.
 
@@ -75,8 +95,8 @@ class Connection:
     """
 
     __slots__ = (
-        "_gate", "_holds", "arriving", "ends", "frame_bytes", "last_due_ns", "line_gap_ns",
-        "number", "order", "queued", "receiver", "sender", "templates", "wire_bytes",
+        "_gate", "arriving", "back", "ends", "frame_bytes", "lane", "line_gap_ns", "number",
+        "order", "queued", "receiver", "sender", "templates", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, number: int, ends: Endpoints, parameters: NicParameters) -> None:
@@ -87,7 +107,8 @@ class Connection:
             parameters.payload_bytes, parameters.window_packets, parameters.rto_ns, control
         )
         self.receiver = Receiver()
-        self.order = Reorderer(_REORDER_TICKS * parameters.tick_ns)
+        self.lane, self.back = Lane(ends.path.hold_ns), Line(ends.back.hold_ns)
+        self.order = Reorderer(self.lane, _REORDER_TICKS * parameters.tick_ns)
         self._gate = None if dcqcn is None else CnpGate(dcqcn.cnp_interval_ns)
         self.arriving: deque[Message] = deque()
         self.templates = Templates()
@@ -95,8 +116,6 @@ class Connection:
         self.wire_bytes = wire_bytes(self.frame_bytes)
         self.line_gap_ns = self.wire_bytes * 8e9 / ends.rate_bps
         self.queued = False
-        self.last_due_ns = [0, 0]
-        self._holds: tuple[dict[int, int], ...] = {}, {}
 
     @property
     def sender_qp(self) -> int:
@@ -119,25 +138,51 @@ class Connection:
             total += wire_bytes(data_frame_bytes(burst.message.tail_bytes)) - self.wire_bytes
         return total
 
-    def due_ns(self, arrived_ns: int, length: int, direction: int) -> int:
-        """When a frame that left the last queue at `arrived_ns` has arrived; keeps the order.
+    def deliver(self, limit_ns: int, tally: Tally) -> None:
+        """Hands the data that is due over to the receiving end, whole runs where that is the same.
 
         Args:
-            arrived_ns: model time at which the kernel saw it.
-            length: frame bytes without FCS.
-            direction: 1 for data, 0 for what comes back.
+            limit_ns: what is due until then.
+            tally: where what happens is added up.
         """
-        hold = self._holds[direction].get(length)
-        if hold is None:
-            path = self.ends.path if direction else self.ends.back
-            hold = self._holds[direction][length] = path.hold_ns(length)
-        due = max(arrived_ns + hold, self.last_due_ns[direction])
-        self.last_due_ns[direction] = due
-        return due
+        lane = self.lane
+        while count := lane.due(limit_ns):
+            run = lane.runs[0]
+            if self.order.concerns(run.first, self.receiver.expected & PSN_MASK):
+                self._one_by_one(run, count, tally)
+            else:
+                self._together(run, count, tally)
 
-    def in_order(self, packet: Packet, due_ns: int) -> list[Packet]:
-        """The data packets to deliver when one is due."""
-        return self.order.due(packet, due_ns, self.receiver.expected & PSN_MASK)
+    def _together(self, run: Run, count: int, tally: Tally) -> None:
+        """The next packets of a run, none of which has to wait for another one."""
+        psn24, begin = run.first, run.at
+        due_ns = run.due_ns(begin + count - 1)
+        if run.marked:
+            tally.marked += count
+            self._count_marks(psn24, count)
+            dues = map(run.due_ns, range(begin, begin + count))
+            tally.notify += [self for now_ns in dues if self._notifies(now_ns)]
+        self.lane.take_off(count)
+        tally.packets += count
+        tally.last_due_ns = max(tally.last_due_ns, due_ns)
+        if self.receiver.on_run(psn24, count, run.ends_message):
+            tally.done.append((due_ns, self.arriving.popleft()))
+
+    def _one_by_one(self, run: Run, count: int, tally: Tally) -> None:
+        """The next packets of a run, each of which may have to wait for one that it overtook."""
+        for _ in range(count):
+            psn24, due_ns = run.first, run.due_ns(run.at)
+            self.lane.take_off(1)
+            tally.last_due_ns = max(tally.last_due_ns, due_ns)
+            expected24 = self.receiver.expected & PSN_MASK
+            for packet in self.order.due((psn24, run.opcode, run.marked), due_ns, expected24):
+                tally.packets += 1
+                tally.marked += packet[2]
+                done, notify = self.on_data(*packet, due_ns)
+                if notify:
+                    tally.notify.append(self)
+                if done is not None:
+                    tally.done.append((due_ns, done))
 
     def on_data(
         self, psn24: int, opcode: int, ce: bool, now_ns: int
@@ -148,17 +193,20 @@ class Connection:
             (the message that it completes or None, whether a CNP is due)
         """
         if ce:
-            self._count_mark(psn24)
+            self._count_marks(psn24, 1)
         done = self.arriving.popleft() if self.receiver.on_packet(psn24, opcode) else None
-        notify = ce and self._gate is not None and self._gate.marked(self.number, now_ns)
-        return done, notify
+        return done, ce and self._notifies(now_ns)
 
-    def _count_mark(self, psn24: int) -> None:
+    def _notifies(self, now_ns: int) -> bool:
+        """Whether a packet that arrives with CE now is answered by a CNP."""
+        return self._gate is not None and self._gate.marked(self.number, now_ns)
+
+    def _count_marks(self, psn24: int, count: int) -> None:
         """Marks count for the message that they arrived in; those of messages long done do not."""
         psn = unwrap(psn24, self.receiver.expected)
         for message in self.arriving:
             if psn < message.end:
-                message.marked += psn >= message.first
+                message.marked += count if psn >= message.first else 0
                 return
 
     @property

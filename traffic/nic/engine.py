@@ -8,22 +8,27 @@ the horizon; send everything in one batch; sleep.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
-from traffic.nic.connection import QP_BASE, Connection
+from traffic.nic.arrivals import runs
+from traffic.nic.connection import QP_BASE, Connection, Tally
 from traffic.nic.medium import Clock, Medium
 from traffic.nic.outbox import Outbox
 from traffic.nic.plan import PROBE_QP_BASE, Counters, Plan, Recorder, lateness_ns
+from traffic.nic.probes import ProbeStream
 from traffic.nic.sender import Message
 from traffic.tasks import Flow
-from traffic.wire import CE, ECN_MASK, SYNDROME_ACK, Opcode
+from traffic.wire import SYNDROME_ACK, Opcode
 
 __all__ = ["PROBE_QP_BASE", "Counters", "NicEngine", "Plan", "Recorder", "lateness_ns"]
 
-_COLUMNS = ("time_ns", "dest_qp", "psn", "aeth", "length", "opcode", "tos")
 _IDLE_TICKS = 16
 _NEVER = 1 << 62
+
+Target = Connection | ProbeStream | None
+"""Whom a frame that is no data is for; nobody knows a stranger."""
 
 
 @dataclass(slots=True)
@@ -43,7 +48,8 @@ class NicEngine:
     clock: Clock
     recorder: Recorder
     counters: Counters = field(default_factory=Counters)
-    _arrivals: list[tuple[int, int, int, int, int, int, int]] = field(init=False)
+    _lanes: list[tuple[int, int]] = field(init=False)
+    _events: list[tuple[int, int, Target, int, int, int]] = field(init=False)
     _answering: dict[int, Connection] = field(init=False)
     _notifying: list[Connection] = field(init=False)
     _waiting: dict[int, Connection] = field(init=False)
@@ -53,7 +59,7 @@ class NicEngine:
     _outbox: Outbox = field(init=False)
 
     def __post_init__(self) -> None:
-        self._arrivals, self._notifying = [], []
+        self._lanes, self._events, self._notifying = [], [], []
         self._answering, self._waiting = {}, {}
         self._last_tick_ns = self._last_due_ns = self.clock.now_ns()
         self._outbox = Outbox(self.plan.bank, self.medium)
@@ -96,7 +102,7 @@ class NicEngine:
         while (now := self.clock.now_ns()) - begin < limit_ns:
             self._take(now)
             self._deliver(now)
-            if self.counters.received != received or self._arrivals or self.medium.backlog().any():
+            if self.counters.received != received or self._waits or self.medium.backlog().any():
                 received, last = self.counters.received, now
             if now - last >= quiet_ns:
                 return True
@@ -125,68 +131,87 @@ class NicEngine:
         for probe in self.plan.probes:
             if probe.next_ns < wake:
                 wake = int(probe.next_ns)
-        if self._arrivals or self._waiting or any(nic.busy for nic in self.plan.nics.values()):
+        if self._waits or self._waiting or any(nic.busy for nic in self.plan.nics.values()):
             wake = min(wake, now + self.plan.parameters.tick_ns)
         return min(wake, now + _IDLE_TICKS * self.plan.parameters.tick_ns)
 
     def _take(self, now: int) -> None:
-        """Records of the medium become arrivals at the time that the path's delay gives them."""
+        """What arrived waits: data in the lane of its connection, all else by itself."""
         records = self.medium.receive()
         if not len(records):
             return
         self.counters.received += len(records)
-        columns = (records[name].tolist() for name in _COLUMNS)
-        for time_ns, qp, psn, aeth, length, opcode, tos in zip(*columns, strict=True):
-            self._number += 1
-            due = self._due(qp, time_ns, length, psn)
-            heapq.heappush(self._arrivals, (due, self._number, qp, psn, aeth, opcode, tos))
+        for qp, times, psn, length, opcode, tos, aeth in runs(records):
+            target = self._target(qp)
+            if isinstance(target, Connection) and qp & 1:
+                if not target.lane.runs:
+                    target.lane.add(psn, times, length, opcode, tos)
+                    heapq.heappush(self._lanes, (target.lane.next_ns, target.number))
+                else:
+                    target.lane.add(psn, times, length, opcode, tos)
+                continue
+            for time_ns in times:
+                self._number += 1
+                due = self._due(target, time_ns, length)
+                heapq.heappush(self._events, (due, self._number, target, psn, aeth, opcode))
 
-    def _due(self, qp: int, time_ns: int, length: int, psn: int) -> int:
+    def _target(self, qp: int) -> Target:
+        """The connection or the stream of probes that a queue pair belongs to."""
+        known: Sequence[Connection | ProbeStream] = self.plan.connections
+        number = (qp - QP_BASE) >> 1
         if qp >= PROBE_QP_BASE:
-            number = qp - PROBE_QP_BASE
-            if number >= len(self.plan.probes):
-                return time_ns
-            return time_ns + self.plan.probes[number].path.hold_ns(length)
-        number, direction = (qp - QP_BASE) >> 1, (qp - QP_BASE) & 1
-        if not 0 <= number < len(self.plan.connections):
+            known, number = self.plan.probes, qp - PROBE_QP_BASE
+        return known[number] if 0 <= number < len(known) else None
+
+    @staticmethod
+    def _due(target: Target, time_ns: int, length: int) -> int:
+        if target is None:
             return time_ns
-        connection = self.plan.connections[number]
-        due = connection.due_ns(time_ns, length, direction)
-        if direction:
-            connection.order.arrived(psn, due)
-        return due
+        if isinstance(target, ProbeStream):
+            return time_ns + target.path.hold_ns(length)
+        return target.back.due_ns(time_ns, length)
+
+    @property
+    def _waits(self) -> bool:
+        """True when something that arrived is not due yet."""
+        return bool(self._lanes or self._events)
 
     def _deliver(self, now: int) -> None:
-        arrivals = self._arrivals
-        while arrivals and arrivals[0][0] <= now:
-            due, _, qp, psn, aeth, opcode, tos = heapq.heappop(arrivals)
-            self._last_due_ns = due
-            if qp >= PROBE_QP_BASE:
-                self._deliver_probe(qp - PROBE_QP_BASE, psn, due)
-                continue
-            number = (qp - QP_BASE) >> 1
-            if not 0 <= number < len(self.plan.connections):
-                self.counters.strangers += 1
-                continue
-            connection = self.plan.connections[number]
-            if (qp - QP_BASE) & 1:
-                packet = psn, opcode, (tos & ECN_MASK) == CE
-                for ready in connection.in_order(packet, due):
-                    self._deliver_data(connection, *ready, due)
-            else:
-                self._deliver_control(connection, psn, aeth, opcode, due)
+        """Hands over what is due: connection by connection, messages in the order of their ends."""
+        tally = Tally()
+        self._deliver_data(now, tally)
+        self._deliver_rest(now, tally)
+        if tally.last_due_ns > -_NEVER:
+            self._last_due_ns = tally.last_due_ns
+        self.counters.delivered += tally.packets
+        self.counters.marked += tally.marked
+        self._notifying += tally.notify
+        for due, message in sorted(tally.done, key=itemgetter(0)):
+            self._finish(message, due)
 
-    def _deliver_data(
-        self, connection: Connection, psn: int, opcode: int, ce: bool, due: int
-    ) -> None:
-        self.counters.delivered += 1
-        self.counters.marked += ce
-        done, notify = connection.on_data(psn, opcode, ce, due)
-        self._answering[connection.number] = connection
-        if notify:
-            self._notifying.append(connection)
-        if done is not None:
-            self._finish(done, due)
+    def _deliver_data(self, now: int, tally: Tally) -> None:
+        lanes = self._lanes
+        while lanes and lanes[0][0] <= now:
+            number = lanes[0][1]
+            connection = self.plan.connections[number]
+            connection.deliver(now, tally)
+            self._answering[number] = connection
+            if connection.lane.runs:
+                heapq.heapreplace(lanes, (connection.lane.next_ns, number))
+            else:
+                heapq.heappop(lanes)
+
+    def _deliver_rest(self, now: int, tally: Tally) -> None:
+        events = self._events
+        while events and events[0][0] <= now:
+            due, _, target, psn, aeth, opcode = heapq.heappop(events)
+            tally.last_due_ns = max(tally.last_due_ns, due)
+            if target is None:
+                self.counters.strangers += 1
+            elif isinstance(target, ProbeStream):
+                self._deliver_probe(target, psn, due)
+            else:
+                self._deliver_control(target, psn, aeth, opcode, due)
 
     def _finish(self, message: Message, due: int) -> None:
         schedule = self.plan.schedule
@@ -216,11 +241,7 @@ class NicEngine:
         if connection.idle:
             self._waiting.pop(connection.number, None)
 
-    def _deliver_probe(self, number: int, psn: int, due: int) -> None:
-        if number >= len(self.plan.probes):
-            self.counters.strangers += 1
-            return
-        stream = self.plan.probes[number]
+    def _deliver_probe(self, stream: ProbeStream, psn: int, due: int) -> None:
         measured = stream.arrive(psn, due)
         if measured is None:
             self.counters.strangers += 1

@@ -8,6 +8,7 @@ successor is due has arrived as well and is due within moments.
 
 from __future__ import annotations
 
+from traffic.nic.lane import Lane
 from traffic.wire import PSN_MASK
 
 _HALF = (PSN_MASK + 1) // 2
@@ -17,9 +18,10 @@ Packet = tuple[int, int, bool]
 
 
 class Reorderer:
-    """The packets of one connection between their arrival and their delivery.
+    """The packets of one connection that were due before one that they had overtaken.
 
     Args:
+        lane: what has arrived and is not due yet.
         window_ns: how much later than its successor a packet may become due and still count as
             overtaken rather than as sent again.
 
@@ -27,28 +29,32 @@ class Reorderer:
         overtaken: packets that had been overtaken and were put back in order.
     """
 
-    __slots__ = ("_held", "_pending", "_window_ns", "overtaken")
+    __slots__ = ("_held", "_lane", "_window_ns", "overtaken")
 
-    def __init__(self, window_ns: int) -> None:
-        self._window_ns = window_ns
-        self._pending: dict[int, int] = {}
+    def __init__(self, lane: Lane, window_ns: int) -> None:
+        self._lane, self._window_ns = lane, window_ns
         self._held: dict[int, Packet] = {}
         self.overtaken = 0
 
-    def arrived(self, psn24: int, due_ns: int) -> None:
-        """A packet is here and will be due at this time; of two alike, the first one counts."""
-        self._pending.setdefault(psn24, due_ns)
+    def concerns(self, psn24: int, expected24: int) -> bool:
+        """Whether `due` has to be asked for packets that are due, the first one of this number.
+
+        When nothing is held and the expected one is not on its way, all of them pass.
+        """
+        if self._held:
+            return True
+        ahead = (psn24 - expected24) & PSN_MASK
+        return 0 < ahead < _HALF and self._lane.find_ns(expected24) is not None
 
     def due(self, packet: Packet, due_ns: int, expected24: int) -> list[Packet]:
         """The packets to deliver now that one is due, in order; none while it has to wait.
 
         Args:
-            packet: the packet.
+            packet: the packet; it is not in the lane any more.
             due_ns: its time.
             expected24: the sequence number that the receiver expects next.
         """
         psn = packet[0]
-        self._pending.pop(psn, None)
         ahead = (psn - expected24) & PSN_MASK
         if 0 < ahead < _HALF and self._comes_soon(expected24, due_ns):
             self._held[psn] = packet
@@ -59,7 +65,7 @@ class Reorderer:
         return [packet, *self._follow((psn + 1) & PSN_MASK, due_ns)]
 
     def _comes_soon(self, psn24: int, now_ns: int) -> bool:
-        due_ns = self._pending.get(psn24)
+        due_ns = self._lane.find_ns(psn24)
         return due_ns is not None and due_ns - now_ns <= self._window_ns
 
     def _follow(self, psn24: int, now_ns: int) -> list[Packet]:

@@ -8,10 +8,8 @@ Duplicates are acknowledged again.
 
 from __future__ import annotations
 
+from traffic.nic.lane import ENDS_MESSAGE
 from traffic.nic.sender import unwrap
-from traffic.wire import Opcode
-
-_LAST = (Opcode.SEND_LAST, Opcode.SEND_ONLY)
 
 
 class Receiver:
@@ -38,21 +36,32 @@ class Receiver:
 
     def on_packet(self, psn24: int, opcode: int) -> bool:
         """A data packet arrived; True when it completes a message."""
-        psn = unwrap(psn24, self.expected)
-        if psn == self.expected:
-            self.expected = psn + 1
-            self._ack_due = True
-            if opcode in _LAST:
-                self.completed += 1
-                return True
-        elif psn > self.expected:
-            self.discarded += 1
-            if self._nak_sent_for != self.expected:
+        return self.on_run(psn24, 1, opcode in ENDS_MESSAGE)
+
+    def on_run(self, psn24: int, count: int, ends_message: bool) -> bool:
+        """Packets with consecutive numbers arrived, one after the other.
+
+        Args:
+            psn24: the first one's number.
+            count: how many.
+            ends_message: whether the last one is the last of a message; the others are not.
+
+        Returns:
+            True when they complete a message.
+        """
+        psn, expected = unwrap(psn24, self.expected), self.expected
+        if psn > expected:
+            self.discarded += count
+            if self._nak_sent_for != expected:
                 self._nak_due = True
-        else:
-            self.duplicates += 1
-            self._ack_due = True
-        return False
+            return False
+        self._ack_due = True
+        self.duplicates += min(count, expected - psn)
+        if psn + count <= expected:
+            return False
+        self.expected = psn + count
+        self.completed += ends_message
+        return ends_message
 
     def pop_answer(self) -> tuple[bool, int] | None:
         """What to answer to the packets since the last call.

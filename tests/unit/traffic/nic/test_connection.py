@@ -40,24 +40,24 @@ def test_a_hold_is_affine_in_the_wire_bytes() -> None:
 def test_frames_arrive_after_their_hold() -> None:
     """Each frame waits for its own length's time, each direction by itself."""
     one = connection()
-    assert one.due_ns(500, FRAME, 1) == 500 + PATH.hold_ns(FRAME)
-    assert one.due_ns(500, ACK_FRAME_BYTES, 0) == 500 + PATH.hold_ns(ACK_FRAME_BYTES)
+    assert one.lane.due_ns(500, FRAME) == 500 + PATH.hold_ns(FRAME)
+    assert one.back.due_ns(500, ACK_FRAME_BYTES) == 500 + PATH.hold_ns(ACK_FRAME_BYTES)
 
 
 def test_the_way_back_has_a_delay_of_its_own() -> None:
     """It ends with the sender's link, which may be slower than the receiver's."""
     ends = replace(endpoints(path=Path(100.0, 0.0)), back=Path(300.0, 0.0))
     one = Connection(0, ends, PARAMETERS)
-    assert [one.due_ns(0, FRAME, direction) for direction in (1, 0)] == [100, 300]
+    assert [line.due_ns(0, FRAME) for line in (one.lane, one.back)] == [100, 300]
 
 
 def test_a_short_frame_does_not_overtake_a_long_one() -> None:
     """It would be held for less, but a link keeps the order; the other direction is free."""
     one = connection()
-    long_one = one.due_ns(1_000, FRAME, 1)
-    assert one.due_ns(1_001, 64, 1) == long_one
-    assert one.due_ns(1_001, 64, 0) < long_one
-    assert one.due_ns(1_001 + PATH.hold_ns(FRAME), 64, 1) > long_one
+    long_one = one.lane.due_ns(1_000, FRAME)
+    assert one.lane.due_ns(1_001, 64) == long_one
+    assert one.back.due_ns(1_001, 64) < long_one
+    assert one.lane.due_ns(1_001 + PATH.hold_ns(FRAME), 64) > long_one
 
 
 def test_line_time_of_a_burst_counts_a_short_last_packet_as_short() -> None:

@@ -1,0 +1,159 @@
+"""One direction of a connection's path at the receiving NIC: holds frames, keeps their order. PURE.
+
+What has left the last queue waits here until the rest of the path's delay is over. Data waits as
+runs: packets with consecutive sequence numbers and equal length and ToS byte, of one message. When
+one of their packets is due follows from when it was seen and from how long its length is held, so
+a run needs no more than its times, and any number of packets is taken off it at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+
+from traffic.wire import CE, ECN_MASK, PSN_MASK, Opcode
+
+ENDS_MESSAGE = (Opcode.SEND_LAST, Opcode.SEND_ONLY)
+_LONGEST = 512
+_CLOSED = -1
+
+
+class Line:
+    """Says when frames are due.
+
+    Args:
+        hold_ns: how long a frame of so many bytes is held.
+
+    Attributes:
+        last_due_ns: when the last frame is due; none that comes later is due before.
+    """
+
+    __slots__ = ("_hold_ns", "_holds", "last_due_ns")
+
+    def __init__(self, hold_ns: Callable[[int], int]) -> None:
+        self._hold_ns = hold_ns
+        self._holds: dict[int, int] = {}
+        self.last_due_ns = 0
+
+    def hold_ns(self, length: int) -> int:
+        """How long a frame of this length is held."""
+        hold = self._holds.get(length)
+        if hold is None:
+            hold = self._holds[length] = self._hold_ns(length)
+        return hold
+
+    def due_ns(self, arrived_ns: int, length: int) -> int:
+        """When a frame that left the last queue at `arrived_ns` has arrived; keeps the order."""
+        self.last_due_ns = max(arrived_ns + self.hold_ns(length), self.last_due_ns)
+        return self.last_due_ns
+
+
+class Run:
+    """Packets that follow each other.
+
+    Attributes:
+        psn: 24-bit sequence number of the first packet.
+        times: when each packet was seen, model ns, not falling.
+        at: how many of them have been taken off.
+        length: frame bytes.
+        opcode: of the first packet; the others are SEND Middle.
+        tos: the IPv4 type-of-service byte.
+        next: the sequence number that continues it; -1 when nothing does.
+    """
+
+    __slots__ = ("_floor_ns", "_hold_ns", "at", "length", "next", "opcode", "psn", "times", "tos")
+
+    def __init__(self, psn: int, times: list[int], length: int, opcode: int, tos: int,
+                 hold_ns: int, floor_ns: int) -> None:  # fmt: skip
+        self.psn, self.times, self.at = psn, times, 0
+        self.length, self.opcode, self.tos = length, opcode, tos
+        self._hold_ns, self._floor_ns = hold_ns, floor_ns
+        self.next = _CLOSED if opcode in ENDS_MESSAGE else (psn + len(times)) & PSN_MASK
+
+    @property
+    def first(self) -> int:
+        """24-bit sequence number of the first packet that is left."""
+        return (self.psn + self.at) & PSN_MASK
+
+    @property
+    def marked(self) -> bool:
+        """True when its packets carry CE."""
+        return self.tos & ECN_MASK == CE
+
+    @property
+    def ends_message(self) -> bool:
+        """True when it is the last packet of a message."""
+        return self.opcode in ENDS_MESSAGE
+
+    def due_ns(self, index: int) -> int:
+        """When a packet is due, by its place in the run."""
+        return max(self.times[index] + self._hold_ns, self._floor_ns)
+
+    def due(self, limit_ns: int) -> int:
+        """How many of the packets that are left are due."""
+        if self._floor_ns > limit_ns:
+            return 0
+        return bisect_right(self.times, limit_ns - self._hold_ns, self.at) - self.at
+
+    def find_ns(self, psn24: int) -> int | None:
+        """When a packet that is left is due, by its number; None when it is not here."""
+        index = (psn24 - self.psn) & PSN_MASK
+        return self.due_ns(index) if self.at <= index < len(self.times) else None
+
+
+class Lane(Line):
+    """The runs that wait, oldest first."""
+
+    __slots__ = ("_tail", "runs")
+
+    def __init__(self, hold_ns: Callable[[int], int]) -> None:
+        super().__init__(hold_ns)
+        self.runs: deque[Run] = deque()
+        self._tail = Run(0, [], 0, Opcode.SEND_ONLY, 0, 0, 0)
+
+    def add(self, psn24: int, times: list[int], length: int, opcode: int, tos: int) -> None:
+        """Packets that arrived, as `traffic.nic.arrivals` joined them; the times are kept."""
+        tail = self._tail
+        if (
+            psn24 == tail.next
+            and opcode == Opcode.SEND_MIDDLE
+            and length == tail.length
+            and tos == tail.tos
+            and times[0] >= tail.times[-1]
+            and len(tail.times) < _LONGEST
+        ):
+            tail.times += times
+            tail.next = (psn24 + len(times)) & PSN_MASK
+        else:
+            hold_ns = self.hold_ns(length)
+            tail = Run(psn24, times, length, opcode, tos, hold_ns, self.last_due_ns)
+            self._tail = tail
+            self.runs.append(tail)
+        self.last_due_ns = tail.due_ns(-1)
+
+    @property
+    def next_ns(self) -> int:
+        """When the next packet is due; there must be one."""
+        run = self.runs[0]
+        return run.due_ns(run.at)
+
+    def due(self, limit_ns: int) -> int:
+        """How many packets of the oldest run are due."""
+        return self.runs[0].due(limit_ns) if self.runs else 0
+
+    def take_off(self, count: int) -> None:
+        """So many packets of the oldest run are gone."""
+        run = self.runs[0]
+        run.at += count
+        if run.at == len(run.times):
+            run.next = _CLOSED
+            self.runs.popleft()
+
+    def find_ns(self, psn24: int) -> int | None:
+        """When a packet is due that waits; of two alike, the first one counts."""
+        for run in self.runs:
+            due_ns = run.find_ns(psn24)
+            if due_ns is not None:
+                return due_ns
+        return None

@@ -27,16 +27,20 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Remove, and list what was removed and what was kept."""
     from emulator import leftovers  # noqa: PLC0415 - keeps the help text quick
+    from emulator.clock.virtual import control  # noqa: PLC0415
 
     if os.geteuid() != 0 and not arguments.dry_run:
         raise MachineError("clean needs root; run it with sudo, or look with clean --dry-run")
     swept = leftovers.sweep(arguments.force, arguments.dry_run)
+    guests = control.stale() if arguments.dry_run else control.remove_stale()
     word = "would remove" if arguments.dry_run else "removed"
     for entry in swept:
         if entry.kept:
             print(f"kept: {entry.kept}", file=sys.stderr)
         for item in entry.removed:
             print(f"{word}: {item}")
-    if not any(entry.removed for entry in swept):
+    for folder in guests:
+        print(f"{word}: folder {folder}")
+    if not guests and not any(entry.removed for entry in swept):
         print("nothing to remove")
     return 0

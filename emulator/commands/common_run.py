@@ -20,6 +20,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of all commands that run something."""
     parser.add_argument("--budget", metavar="TIME", help="wall time that shrink: auto aims for")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    parser.add_argument("--verbose", action="store_true", help="say where the time went")
     add_alongside_argument(parser)
 
 
@@ -37,6 +38,8 @@ def launched(
 ) -> AbstractContextManager[Launcher]:
     """The launcher that the arguments of a command ask for, for these experiments."""
     from emulator.run.launch import launcher  # noqa: PLC0415 - keeps the help text quick
+    from emulator.run.progress import Progress  # noqa: PLC0415
 
     clocks = {experiment.clock for experiment in experiments}
-    return launcher(arguments.results, clocks, arguments.quiet, arguments.alongside)
+    progress = Progress(quiet=arguments.quiet, verbose=getattr(arguments, "verbose", False))
+    return launcher(arguments.results, clocks, progress, arguments.alongside)

@@ -54,7 +54,7 @@ class Launcher:
 def launcher(
     results: Path,
     clocks: Collection[str],
-    quiet: bool = False,
+    progress: Progress,
     alongside: bool = False,
     what: str = "run",
 ) -> Iterator[Launcher]:
@@ -64,7 +64,7 @@ def launcher(
         results: folder of all results.
         clocks: of the experiments that will run; only the live one needs root, a quiet machine,
             and to know what it carries.
-        quiet: no progress.
+        progress: what the user sees.
         alongside: start although something else is under way.
         what: what starts, for others that would disturb it.
 
@@ -77,7 +77,7 @@ def launcher(
         doctor.require(doctor.examine_for_guest)
     if live:
         doctor.require()
-    progress, interrupt = Progress(quiet=quiet), Interrupt()
+    interrupt = Interrupt()
     with ExitStack() as held:
         if live:
             held.enter_context(alone(what, alongside))

@@ -12,11 +12,13 @@ _WIDTH = 79
 
 
 class Progress:
-    """Writes progress to a stream; quiet = nothing at all."""
+    """Writes progress to a stream; quiet = nothing at all, verbose = also where time went."""
 
-    def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
+    def __init__(
+        self, stream: TextIO | None = None, quiet: bool = False, verbose: bool = False
+    ) -> None:
         self._stream = stream or sys.stderr
-        self._quiet = quiet
+        self._quiet, self.verbose = quiet, verbose
         self._live = self._stream.isatty()
         self._next_s = 0.0
         self._open = False

@@ -15,15 +15,20 @@ from emulator.run.progress import Progress
 
 MARK = "@fabriclab "
 _STEP = 0.01
+_CALLS = 15
 
 
 class ConsoleProgress(Progress):
-    """The guest's side: progress becomes lines, about a hundred of them in a whole run."""
+    """The guest's side: progress becomes lines, a hundred or two of them in a whole run.
+
+    Also when nothing advances there is a line now and then, so that the host can tell slow from
+    stuck.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream, quiet=True)
         self._out = stream
-        self._next = 0.0
+        self._next, self._calls = 0.0, 0
 
     def tell(self, **what: Any) -> None:
         """One line."""
@@ -35,8 +40,9 @@ class ConsoleProgress(Progress):
 
     def update(self, fraction: float, text: str) -> None:
         """How far it is."""
-        if fraction >= self._next:
-            self._next = fraction + _STEP
+        self._calls += 1
+        if fraction >= self._next or self._calls >= _CALLS:
+            self._next, self._calls = fraction + _STEP, 0
             self.tell(at=[round(fraction, 4), text])
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from emulator.clock.virtual import paths
 from emulator.clock.virtual.console import ConsoleProgress
+from emulator.clock.virtual.control import REQUEST, SPEC, STOP
 
 _MS_SYNCHRONOUS = 0x10
 _MS_RDONLY = 1
@@ -27,7 +28,6 @@ _POWER_OFF = 0x4321FEDC
 # after 10 s; until then it handles no packets. Waiting for it costs no wall time.
 _START_S = 20.0
 CONTROL, RESULTS = Path("/run/control"), Path("/run/results")
-STOP = "stop"
 _RESOURCE_ID = "000000"
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,7 +43,7 @@ def mount(source: str, target: Path, kind: str, flags: int = 0, data: str = "") 
 
 def make_world(control: str) -> dict[str, Any]:
     """File systems, loopback, the hour at which Open vSwitch works; returns the request."""
-    request: dict[str, Any] = json.loads((Path(control) / "request.json").read_text())
+    request: dict[str, Any] = json.loads((Path(control) / REQUEST).read_text())
     mount("proc", Path("/proc"), "proc")
     mount("sysfs", Path("/sys"), "sysfs")
     mount("bpf", Path("/sys/fs/bpf"), "bpf")
@@ -86,7 +86,7 @@ def run(request: dict[str, Any], progress: ConsoleProgress) -> dict[str, Any]:
         def asked(self, _value: str) -> None:
             """Nobody here sends signals."""
 
-    experiment = load(CONTROL / "spec.yaml")
+    experiment = load(CONTROL / SPEC)
     identity = session.Identity(request["run"], datetime.fromisoformat(request["started"]))
     outcome = session.run_once(
         session.Request(

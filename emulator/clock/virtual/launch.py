@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
+import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from emulator import fidelity
 from emulator.caching import cache_folder
-from emulator.clock.virtual import guest as inside
-from emulator.clock.virtual import kernel, machine, paths
+from emulator.clock.virtual import kernel, machine, paths, phases
 from emulator.clock.virtual.console import ConsoleReader
+from emulator.clock.virtual.control import STOP, control_folder, remove_stale
 from emulator.clock.virtual.machine import Guest, GuestSpec
 from emulator.clock.virtual.processors import least_busy
 from emulator.dataplane.compiling import object_file
@@ -29,9 +28,11 @@ from emulator.spec.dump import to_yaml
 from emulator.spec.model import Experiment
 from topologies.errors import MachineError
 
-PREFIX = "fabriclab-guest-"
+WALL = "wall.json"
 _LOOK_S = 0.02
 _STOP_PATIENCE_S = 60.0
+SILENCE_S = 600.0
+"""A guest that says nothing for so long is stuck: it tells how far it is a hundred times a run."""
 _TAIL_LINES = 12
 
 
@@ -41,11 +42,15 @@ class Heard:
 
     Attributes:
         end: its last word; None when it ended without one.
-        steps: (step, wall s since the start at which it began).
+        steps: (step, wall s since the start at which it began), the last one its end.
+        exit_code: of the kernel's process; negative = ended by that signal.
+        stuck: it had to be ended because it did not answer.
     """
 
     end: dict[str, Any] | None = None
     steps: list[tuple[str, float]] = field(default_factory=list)
+    exit_code: int | None = None
+    stuck: bool = False
 
 
 def run(
@@ -69,46 +74,41 @@ def run(
     identity = Identity.new()
     folder = new_folder(results, experiment.name, identity.run_id, identity.started)
     progress.note(f"run {identity.run_id}: {folder}")
-    with _control(experiment, label, identity, folder, needed) as control:
-        spec = GuestSpec(built.path, control, experiment.seed, paths.packages(), cache_folder())
-        heard = _drive(spec, progress, interrupt)
-        _keep_console(control, folder)
-    return _outcome(folder, heard)
-
-
-@contextmanager
-def _control(
-    experiment: Experiment, label: str, identity: Identity, folder: Path, needed: list[str]
-) -> Iterator[Path]:
-    """The folder through which host and guest know of each other."""
-    control = Path(tempfile.mkdtemp(prefix=PREFIX))
     request = {
         "run": identity.run_id, "started": identity.started.isoformat(), "label": label,
         "folder": str(folder.resolve()), "needed": needed,
     }  # fmt: skip
-    try:
-        (control / "spec.yaml").write_text(to_yaml(experiment))
-        (control / "request.json").write_text(json.dumps(request))
-        yield control
-    finally:
-        shutil.rmtree(control, ignore_errors=True)
+    remove_stale()
+    with control_folder(to_yaml(experiment), request) as control:
+        spec = GuestSpec(built.path, control, experiment.seed, paths.packages(), cache_folder())
+        heard = _drive(spec, progress, interrupt)
+        _keep_console(control, folder)
+    _note_wall_times(folder, heard)
+    if progress.verbose:
+        for line in phases.lines(phases.durations_s(heard.steps)):
+            progress.note(line)
+    return _outcome(folder, heard)
 
 
 def _drive(spec: GuestSpec, progress: Progress, interrupt: Interrupt) -> Heard:
     """Starts the guest and listens until it has ended; passes on the user's wish to end."""
     heard, begin = Heard(), time.monotonic()
     reader = ConsoleReader(spec.control / machine.CONSOLE)
-    deadline_s = float("inf")
+    deadline_s, silent_since_s = float("inf"), begin
     guest = Guest(spec, machine.command(spec), least_busy(), paths.memory_folder(spec.memory_bytes))
     try:
         while guest.poll() is None:
-            _listen(reader, heard, progress, begin)
+            now_s = time.monotonic()
+            if _listen(reader, heard, progress, begin):
+                silent_since_s = now_s
             if interrupt.asked and deadline_s == float("inf"):
-                (spec.control / inside.STOP).write_text(interrupt.asked)
-                deadline_s = time.monotonic() + _STOP_PATIENCE_S
-            if time.monotonic() > deadline_s:
+                (spec.control / STOP).write_text(interrupt.asked)
+                deadline_s = now_s + _STOP_PATIENCE_S
+            if now_s > min(deadline_s, silent_since_s + SILENCE_S):
+                heard.stuck = True
                 break
             time.sleep(_LOOK_S)
+        heard.exit_code = guest.poll()
         _listen(reader, heard, progress, begin)
     finally:
         guest.kill()
@@ -117,8 +117,11 @@ def _drive(spec: GuestSpec, progress: Progress, interrupt: Interrupt) -> Heard:
     return heard
 
 
-def _listen(reader: ConsoleReader, heard: Heard, progress: Progress, begin: float) -> None:
+def _listen(reader: ConsoleReader, heard: Heard, progress: Progress, begin: float) -> bool:
+    """Takes in what the guest has said; whether it has said anything."""
+    anything = False
     for said in reader.read():
+        anything = True
         if "note" in said:
             heard.steps.append((said["note"], time.monotonic() - begin))
             progress.note(said["note"])
@@ -126,6 +129,7 @@ def _listen(reader: ConsoleReader, heard: Heard, progress: Progress, begin: floa
             progress.update(*said["at"])
         elif "end" in said:
             heard.end = said["end"]
+    return anything
 
 
 def _keep_console(control: Path, folder: Path) -> None:
@@ -138,22 +142,31 @@ def _keep_console(control: Path, folder: Path) -> None:
 def _outcome(folder: Path, heard: Heard) -> Outcome:
     log = folder / "logs" / machine.CONSOLE
     if heard.end is None or "error" in heard.end:
-        raise MachineError(_failure(log, heard.end))
-    _note_wall_times(folder, heard)
+        raise MachineError(_failure(log, heard))
     summary = json.loads((folder / "summary.json").read_text())
     verdict = fidelity.Verdict(heard.end["valid"], tuple(heard.end["reasons"]), slow_only=False)
     return Outcome(folder, summary, verdict, heard.end["interrupted"])
 
 
-def _failure(log: Path, end: dict[str, Any] | None) -> str:
-    if end is not None:
-        return f"the run failed in the guest: {end['error']} (see {log})"
+def _failure(log: Path, heard: Heard) -> str:
+    if heard.end is not None:
+        return f"the run failed in the guest: {heard.end['error']} (see {log})"
+    if heard.stuck:
+        return f"the guest did not answer any more and was ended, short of memory? (see {log})"
     last = log.read_text(errors="replace").splitlines()[-_TAIL_LINES:] if log.exists() else []
     words = " / ".join(line.strip() for line in last if line.strip() and "@fabriclab" not in line)
-    return f"the guest ended before the run did: {words or 'it said nothing'} (see {log})"
+    how = f"it ended with code {heard.exit_code}"
+    if (heard.exit_code or 0) < 0:
+        how = f"it was ended by {signal.Signals(-(heard.exit_code or 0)).name}"
+    return f"the guest was gone before the run was done: {how}; {words or 'no message'} (see {log})"
 
 
 def _note_wall_times(folder: Path, heard: Heard) -> None:
     """Wall times stand in wall.json, the only file that differs between two equal runs."""
-    steps = {name: round(at_s, 3) for name, at_s in heard.steps}
-    write_atomic(folder / "wall.json", json_text({"steps_s": steps}).encode())
+    taken = phases.durations_s(heard.steps)
+    content = {"phases_s": {name: round(value, 3) for name, value in taken.items()}}
+    with suppress(OSError, ValueError, KeyError, ZeroDivisionError):
+        sent = json.loads((folder / "engine.json").read_text())["counters"]["data_sent"]
+        content["data_packets_per_s"] = round(sent / taken[phases.TRAFFIC])
+    with suppress(OSError):
+        write_atomic(folder / WALL, json_text(content).encode())

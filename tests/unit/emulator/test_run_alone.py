@@ -15,11 +15,13 @@ from emulator.kernel.process import start_time
 from emulator.ownership import Ledger, Owned
 from emulator.run import launch, session
 from emulator.run.alone import alone
+from emulator.run.progress import Progress
 from emulator.spec.load import load
 from tests.fakes.machine import GONE, FakeMachine, child
 from tests.unit.emulator.spec_samples import EXAMPLES
 from topologies.errors import MachineError
 
+SILENT = Progress(quiet=True)
 SINGLE = str(EXAMPLES / "single-flow.yaml")
 
 
@@ -93,7 +95,7 @@ def test_a_launcher_measures_once_and_hands_on_what_it_was_given(
 
     monkeypatch.setattr(session, "run", run)
     experiment = load(SINGLE)
-    with launch.launcher(tmp_path, [LIVE_CLOCK], quiet=True) as launcher:
+    with launch.launcher(tmp_path, [LIVE_CLOCK], SILENT) as launcher:
         launcher.run(experiment, "a")
         launcher.run(experiment, "b")
     assert [(request.label, request.capacity_pps) for request in asked] == [
@@ -111,7 +113,7 @@ def test_the_virtual_clock_needs_neither_a_quiet_machine_nor_its_measure(
     monkeypatch.setattr(calibration, "capacity_pps", lambda _note: pytest.fail("measured"))
     monkeypatch.setattr(launch.virtual, "run", lambda _x, label, *_: asked.append(label))
     experiment = load(SINGLE, {"clock": "virtual"})
-    with alone("run"), launch.launcher(tmp_path, [VIRTUAL_CLOCK], quiet=True) as launcher:
+    with alone("run"), launch.launcher(tmp_path, [VIRTUAL_CLOCK], SILENT) as launcher:
         launcher.run(experiment, "a")
     assert asked == ["a"]
 
@@ -127,7 +129,7 @@ def test_ctrl_c_while_measuring_starts_nothing(
 
     monkeypatch.setattr(calibration, "capacity_pps", measure)
     with pytest.raises(KeyboardInterrupt):
-        ExitStack().enter_context(launch.launcher(tmp_path, [LIVE_CLOCK], quiet=True))
+        ExitStack().enter_context(launch.launcher(tmp_path, [LIVE_CLOCK], SILENT))
 
 
 def test_a_place_that_cannot_be_written_is_a_clear_error(

@@ -194,9 +194,9 @@ def _round_trip_error(
     for number, raw_ns in zip(numbers, measured, strict=True):
         frame = ready.connections[number].frame_bytes
         back = frame if whole else ACK_FRAME_BYTES
-        exact, held = drafted.connections[number].ends.path, ready.connections[number].ends.path
-        predicted = exact.hold_ns(frame) + exact.hold_ns(back)
-        reached = held.hold_ns(frame) + held.hold_ns(back) + raw_ns / dilation
+        exact, held = drafted.connections[number].ends, ready.connections[number].ends
+        predicted = exact.path.hold_ns(frame) + exact.back.hold_ns(back)
+        reached = held.path.hold_ns(frame) + held.back.hold_ns(back) + raw_ns / dilation
         worst = max(worst, abs(reached / predicted - 1))
     return worst
 

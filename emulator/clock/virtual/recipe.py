@@ -235,6 +235,12 @@ EDITS: tuple[Edit, ...] = (
     ),
     Edit(
         _TIME_C,
+        "	delta += 1;\n",
+        "",
+        "every timer would be 1 ns late, and so would every packet at every hop",
+    ),
+    Edit(
+        _TIME_C,
         _ALL_AT_ONCE,
         _EVENT_BY_EVENT,
         "time that a program takes (a clock read, a failed call: 1 us) would hold timers up, and a "

@@ -99,6 +99,10 @@ OPTIONS: tuple[OptionGroup, ...] = (
             " ADVISE_SYSCALLS FILE_LOCKING BINFMT_ELF BINFMT_SCRIPT TTY UNIX98_PTYS"
         ),
     ),
+    OptionGroup(
+        "no time for clearing variables that are written anyway, a twentieth of the kernel's",
+        _on("INIT_STACK_NONE"),
+    ),
     OptionGroup("console in a file", _on("STDERR_CONSOLE NULL_CHAN TTY_CHAN")),
     OptionGroup(
         "the host's files, and file systems of the guest's own",

@@ -147,7 +147,7 @@ def _prepare(tree: Path, place: str) -> str:
                 f"the source of Linux {version or '?'} in {place} is not supported: {file}: "
                 f"{error}; {recipe.TESTED_VERSION} was tested: {source.WAY_OUT}"
             ) from error
-        (tree / file).write_text(text, encoding="utf-8")
+        (tree / file).write_text(text, encoding="utf-8", errors="surrogateescape")
     return version
 
 

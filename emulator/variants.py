@@ -1,7 +1,8 @@
 """PURE: the settings under which one experiment is run and compared.
 
 ``--profiles a,b`` names profiles; ``--with "label: key=value, key=value"`` names changes to the
-file; both together mean every profile under every change. The first is the yardstick.
+file; ``--clock live,virtual`` names clocks. Several of these mean every combination. The first is
+the yardstick.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from topologies.errors import SpecError
+from emulator.clock.traits import CLOCKS
+from topologies.errors import SpecError, UnknownNameError
 
-PROFILES, WITH = "--profiles", "--with"
+PROFILES, WITH, CLOCK = "--profiles", "--with", "--clock"
+CLOCK_KEY = "clock"
 _OPENING, _CLOSING, _QUOTES = "[{", "]}", "'\""
 _EXAMPLE = 'write e.g. --with "small: ecn.kmin=100 KB, ecn.kmax=400 KB"'
 
@@ -29,17 +32,24 @@ class Variant:
     overrides: Mapping[str, str] = field(default_factory=dict)
 
 
-def variants_of(profiles: str | None, changes: Sequence[str]) -> list[Variant]:
-    """All variants, in the order of the command line.
+def variants_of(
+    profiles: str | None, changes: Sequence[str], clocks: str | None = None
+) -> list[Variant]:
+    """All variants, in the order of the command line; clocks alternate fastest.
+
+    One clock alone is no variant: it holds for all of them.
 
     Raises:
         SpecError: fewer than two, two of one name, or a text that is not of the form above.
     """
-    named = [Variant(name, {"profile": name}) for name in _profile_names(profiles)]
+    named = [Variant(name, {"profile": name}) for name in _names(PROFILES, profiles)]
     changed = [parse_change(text) for text in changes]
-    made = _product(named, changed) if named and changed else named or changed
+    made = _product(_product(named, changed), _clock_variants(clocks, changed))
     if len(made) < 2:
-        way_out = f"give {PROFILES} A,B, or {WITH} twice ({WITH} 'as it is:' changes nothing)"
+        way_out = (
+            f"give {PROFILES} A,B, or {CLOCK} live,virtual, or {WITH} twice "
+            f"({WITH} 'as it is:' changes nothing)"
+        )
         raise SpecError("compare", len(made), "is too few settings to run under", way_out)
     labels = [variant.label for variant in made]
     for label in labels:
@@ -48,21 +58,42 @@ def variants_of(profiles: str | None, changes: Sequence[str]) -> list[Variant]:
     return made
 
 
-def _profile_names(profiles: str | None) -> list[str]:
-    if profiles is None:
+_EXAMPLES = {PROFILES: "ethernet,roce-ecn", CLOCK: "live,virtual"}
+
+
+def _names(flag: str, text: str | None) -> list[str]:
+    """Names between commas."""
+    if text is None:
         return []
-    names = [name.strip() for name in profiles.split(",")]
+    names = [name.strip() for name in text.split(",")]
     if not all(names):
         rule = "has an empty name"
-        raise SpecError(PROFILES, profiles, rule, f"write e.g. {PROFILES} ethernet,roce-ecn")
+        raise SpecError(flag, text, rule, f"write e.g. {flag} {_EXAMPLES[flag]}")
     return names
 
 
-def _product(named: Sequence[Variant], changed: Sequence[Variant]) -> list[Variant]:
+def _clock_variants(clocks: str | None, changed: Sequence[Variant]) -> list[Variant]:
+    """One for each of several clocks."""
+    names = _names(CLOCK, clocks)
+    for name in names:
+        if name not in CLOCKS:
+            raise UnknownNameError(CLOCK, "clock", name, CLOCKS)
+    for variant in changed:
+        if clocks is not None and CLOCK_KEY in variant.overrides:
+            rule = f"sets {CLOCK_KEY}, which {CLOCK} sets too"
+            raise SpecError(WITH, variant.label, rule, "leave one of them out")
+    several = names if len(names) > 1 else []
+    return [Variant(f"{name} clock", {CLOCK_KEY: name}) for name in several]
+
+
+def _product(first: Sequence[Variant], second: Sequence[Variant]) -> list[Variant]:
+    """Every combination; the variants of one side where the other has none."""
+    if not first or not second:
+        return [*first, *second]
     return [
-        Variant(f"{profile.label}, {change.label}", {**profile.overrides, **change.overrides})
-        for profile in named
-        for change in changed
+        Variant(f"{one.label}, {other.label}", {**one.overrides, **other.overrides})
+        for one in first
+        for other in second
     ]
 
 

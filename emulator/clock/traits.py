@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LIVE_CLOCK, VIRTUAL_CLOCK = "live", "virtual"
+CLOCKS = LIVE_CLOCK, VIRTUAL_CLOCK = "live", "virtual"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ VIRTUAL = ClockTraits(
     delays_in_path=True,
     least_tick_ns=1_000,
     most_tick_ns=20_000,
-    ticks_per_round_trip=4,
+    ticks_per_round_trip=2,
     lead_ns=1_000_000,
     quiet_ns=200_000,
     drain_ns=50_000_000,

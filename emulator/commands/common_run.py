@@ -17,8 +17,20 @@ BUDGET = "budget"
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of all commands that run something."""
-    parser.add_argument("--budget", metavar="TIME", help="wall time that shrink: auto aims for")
+    """Arguments of all commands that run an experiment file."""
+    add_budget_argument(parser)
+    add_progress_arguments(parser)
+
+
+def add_budget_argument(parser: argparse.ArgumentParser) -> None:
+    """``--budget``."""
+    parser.add_argument(
+        f"--{BUDGET}", metavar="TIME", help="wall time that shrink: auto aims for, such as 60s"
+    )
+
+
+def add_progress_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--quiet``, ``--verbose`` and ``--alongside``."""
     parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
     parser.add_argument("--verbose", action="store_true", help="say where the time went")
     add_alongside_argument(parser)

@@ -52,6 +52,11 @@ def add_parser(commands: Any) -> None:
         default=[],
         help="run the file with these changes; repeatable; with --profiles, under each of them",
     )
+    parser.add_argument(
+        "--clock",
+        metavar="A[,B]",
+        help="run the file under this clock; live,virtual: under both, and say whether they agree",
+    )
     add_override_arguments(parser)
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="where compare.html, .csv and .txt go"
@@ -96,6 +101,7 @@ def run_options(arguments: argparse.Namespace) -> list[str]:
     given: Mapping[str, object] = {
         "--profiles": arguments.profiles,
         "--with": arguments.changes,
+        "--clock": arguments.clock,
         "--set": arguments.settings,
         "--seed": arguments.seed,
         "--budget": arguments.budget,
@@ -111,9 +117,8 @@ def run_file(arguments: argparse.Namespace, file: Path) -> int:
     from emulator import calibration, variants  # noqa: PLC0415 - keeps the help text quick
     from emulator.run import series  # noqa: PLC0415
 
-    wanted = variants.variants_of(arguments.profiles, arguments.changes)
-    common = overrides(arguments)
-    experiments = series.prepare(file, common, wanted, calibration.cached())
+    wanted = variants.variants_of(arguments.profiles, arguments.changes, arguments.clock)
+    experiments = series.prepare(file, _common(arguments), wanted, calibration.cached())
     with launched(arguments, [experiment for _, experiment in experiments]) as launcher:
         done = series.run_series(launcher, experiments)
     missing = finish(done, arguments.out, arguments.results)
@@ -122,6 +127,15 @@ def run_file(arguments: argparse.Namespace, file: Path) -> int:
     if done.problems or missing:
         return EXIT_FAILED
     return EXIT_INVALID if done.invalid else 0
+
+
+def _common(arguments: argparse.Namespace) -> Mapping[str, str]:
+    """What holds under all settings."""
+    common, clocks = overrides(arguments), arguments.clock
+    if clocks and "," in clocks and common["clock"] != clocks:
+        rule = f"contradicts --clock {clocks}"
+        raise SpecError("--set clock", common["clock"], rule, "leave one of them out")
+    return common
 
 
 def finish(done: Series, out: Path | None, results: Path) -> list[str]:

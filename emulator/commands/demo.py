@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from emulator.commands.common_results import add_results_argument
-from emulator.commands.common_run import add_alongside_argument
+from emulator.commands.common_run import add_progress_arguments
 
 EXAMPLE = "training-beside-inference.yaml"
 PROFILES = "ethernet,roce-ecn"
@@ -14,10 +14,12 @@ PROFILES = "ethernet,roce-ecn"
 
 def add_parser(commands: Any) -> None:
     """Add the sub-parser."""
-    parser = commands.add_parser("demo", help="run the demonstration (needs root)")
+    parser = commands.add_parser(
+        "demo", help="run the demonstration (with the live clock: needs root)"
+    )
+    parser.add_argument("--clock", metavar="NAME", help="live or virtual")
     add_results_argument(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
-    add_alongside_argument(parser)
+    add_progress_arguments(parser)
     parser.set_defaults(
         run=run, profiles=PROFILES, changes=(), settings=(), seed=None, budget=None, out=None
     )

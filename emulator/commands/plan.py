@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from emulator.commands.common import add_experiment_arguments, experiment_of
+from emulator.commands.common_run import add_budget_argument
 from topologies.reading import as_number
 
 
@@ -14,6 +15,7 @@ def add_parser(commands: Any) -> None:
     """Add the sub-parser."""
     parser = commands.add_parser("plan", help="show what a run would do")
     add_experiment_arguments(parser)
+    add_budget_argument(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument(
         "--capacity",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from emulator.clock.traits import LIVE_CLOCK
 from emulator.plan import make_plan
 from emulator.run.launch import Launcher
 from emulator.run.session import Outcome
@@ -72,6 +73,9 @@ def prepare(
 ) -> list[Labelled]:
     """The experiment under each variant, all of them checked and planned before any runs.
 
+    Experiments that differ only by the clock are shrunk alike, though "auto" would give each what
+    its clock can carry: else they would not be the same experiment.
+
     Args:
         file: the experiment file.
         common: changes under all variants; a variant's own win.
@@ -81,17 +85,29 @@ def prepare(
     Raises:
         SpecError: one of them is wrong; the place names its label.
     """
-    labelled = []
+    labelled, shrinks = [], []
     for variant in variants:
         kept = {key: text for key, text in common.items() if key not in variant.overrides}
         try:
             experiment = load(file, {**kept, **variant.overrides})
-            make_plan(experiment, capacity_pps)
+            shrinks.append(make_plan(experiment, capacity_pps).scaling.scale.shrink)
         except SpecError as error:
             error.file = f"{error.file or file}, {variant.label!r}"
             raise
         labelled.append((variant.label, experiment))
-    return labelled
+    return _shrunk_alike(labelled, shrinks)
+
+
+def _shrunk_alike(labelled: Sequence[Labelled], shrinks: Sequence[float]) -> list[Labelled]:
+    """Gives experiments that differ only by the clock the largest of their shrinks."""
+    plain = [replace(experiment, clock=LIVE_CLOCK) for _, experiment in labelled]
+    alike = []
+    for at, (label, experiment) in enumerate(labelled):
+        group = [other for other, same in enumerate(plain) if same == plain[at]]
+        several = len({labelled[other][1].clock for other in group}) > 1
+        largest = max(shrinks[other] for other in group)
+        alike.append((label, replace(experiment, shrink=largest) if several else experiment))
+    return alike
 
 
 def run_series(launcher: Launcher, experiments: Sequence[Labelled]) -> Series:

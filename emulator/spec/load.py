@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from emulator.clock.traits import LIVE_CLOCK, VIRTUAL_CLOCK
+from emulator.clock.traits import CLOCKS
 from emulator.spec import checks, keys, merge, network, pause, ports, profiles, yamlfile
 from emulator.spec.model import AUTO, Experiment
 from topologies.errors import SpecError, UnknownNameError
@@ -21,7 +21,6 @@ from traffic.workloads import WorkloadSpec, parse_workloads
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_SEED = 2**63 - 1
 MAX_SCALE = 1e9
-CLOCKS = (LIVE_CLOCK, VIRTUAL_CLOCK)
 FILE_KEYS = ("trace", "sizes_file")
 """Keys of workloads that name input files."""
 

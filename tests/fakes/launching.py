@@ -51,11 +51,12 @@ class FakeLauncher:
         self.ran.append((label, experiment))
         if label in self.failing:
             raise MachineError("the controller ended early")
-        self.interrupted = label == self.interrupted_in
+        self.interrupted = bool(label) and label == self.interrupted_in
         reasons = ("too slow",) if label in self.invalid or self.interrupted else ()
         run = FakeRun(
             name=experiment.name, run_id=f"{len(self.ran):06x}", profile=experiment.profile,
-            seed=experiment.seed, reasons=reasons, extra_manifest={"label": label}, **QUICK,
+            seed=experiment.seed, reasons=reasons, clock=experiment.clock,
+            extra_manifest={"label": label}, **QUICK,
         )  # fmt: skip
         folder = write_run(self.results, run)
         summary = RunReader.open(folder).summary or {}

@@ -10,6 +10,7 @@ import pytest
 from emulator import calibration, examples
 from emulator.cli import main
 from emulator.commands import compare, demo
+from emulator.plan import make_plan
 from emulator.report import compare as pages
 from emulator.report import html
 from emulator.results import catalog
@@ -71,6 +72,37 @@ def test_a_file_runs_under_each_change(
     ran = [(label, x.fabric.buffer_bytes, x.seed, x.name) for label, x in launcher.ran]
     assert ran == [("small", 1_000_000, 1, "mine"), ("large", 8_000_000, 2, "mine")]
     assert "large against small" in capsys.readouterr().out
+
+
+def test_a_file_runs_under_both_clocks(
+    launcher: FakeLauncher, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Shrunk alike, though each clock by itself would shrink otherwise; their figures are judged."""
+    assert _compare(launcher, SINGLE, "--clock", "live,virtual", "--budget", "2 s") == 0
+    (first, live), (second, virtual) = launcher.ran
+    assert (first, live.clock) == ("live clock", "live")
+    assert (second, virtual.clock) == ("virtual clock", "virtual")
+    alone = load(SINGLE, {"clock": "virtual", "budget": "2 s"})
+    assert make_plan(alone).scaling.shrink.value < live.shrink == virtual.shrink
+    out = capsys.readouterr().out
+    assert "Live against virtual: live clock, virtual clock" in out
+    assert "The clocks agree: " in out
+
+
+def test_one_clock_holds_for_all_settings(launcher: FakeLauncher) -> None:
+    """It is no label, and leaves each its own scale."""
+    assert _compare(launcher, SINGLE, *BOTH, "--clock", "virtual") == 0
+    assert [(label, x.clock, x.shrink) for label, x in launcher.ran] == [
+        ("ethernet", "virtual", None),
+        ("roce-ecn", "virtual", None),
+    ]
+
+
+def test_a_scale_of_the_user_s_stays(launcher: FakeLauncher) -> None:
+    """Only "auto" is chosen anew."""
+    chosen = ["--clock", "live,virtual", "--set", "shrink=50"]
+    assert _compare(launcher, SINGLE, *chosen) == 0
+    assert [x.shrink for _, x in launcher.ran] == [50, 50]
 
 
 def test_the_comparison_goes_where_the_user_says(launcher: FakeLauncher, tmp_path: Path) -> None:
@@ -172,6 +204,13 @@ def test_a_comparison_that_cannot_be_written_is_named(
         (["aa11", SINGLE], "is a file beside other files or runs"),
         (["missing.yaml", *BOTH], "'missing.yaml' does not exist"),
         (["missing.yaml"], "0 is too few settings"),
+        ([SINGLE, "--clock", "virtual"], "0 is too few settings"),
+        ([SINGLE, "--clock", "live,x"], "'x' is not a known clock"),
+        (["aa11", "bb22", "--clock", "live"], "--clock: 'aa11' has no meaning for runs that exist"),
+        (
+            [SINGLE, "--clock", "live,virtual", "--set", "clock=live"],
+            "--set clock: 'live' contradicts --clock live,virtual",
+        ),
         (["aa11", "bb22", *BOTH], "--profiles: 'aa11' has no meaning for runs that exist"),
         (["aa11", "bb22", "--seed", "3"], "--seed: 'aa11' has no meaning for runs that exist"),
         ([".", "bb22", "--with", "a: b=c"], "--with: '.' has no meaning for runs that exist"),

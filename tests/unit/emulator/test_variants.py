@@ -47,12 +47,47 @@ def test_profiles_and_changes_are_multiplied() -> None:
     assert made[3].overrides == {"profile": "c", "x": "2"}
 
 
+def test_clocks_alternate_fastest() -> None:
+    """So that the two runs that are to agree stand side by side."""
+    made = variants_of("a,b", ["small: x=1"], "live, virtual")
+    assert [variant.label for variant in made] == [
+        "a, small, live clock", "a, small, virtual clock",
+        "b, small, live clock", "b, small, virtual clock",
+    ]  # fmt: skip
+    assert made[1].overrides == {"profile": "a", "x": "1", "clock": "virtual"}
+    assert variants_of(None, [], "live,virtual") == [
+        Variant("live clock", {"clock": "live"}), Variant("virtual clock", {"clock": "virtual"}),
+    ]  # fmt: skip
+
+
+def test_one_clock_is_no_setting() -> None:
+    """It holds for all of them, so labels do not name it."""
+    assert variants_of("a,b", [], "virtual") == variants_of("a,b", [])
+
+
+@pytest.mark.parametrize(
+    ("clocks", "changes", "message"),
+    [
+        ("virtual", [], "0 is too few settings"),
+        ("live,live", [], "'live clock' names two of the settings"),
+        ("live,", [], "--clock: 'live,' has an empty name; write e.g. --clock live,virtual"),
+        ("live,virtua", [], "'virtua' is not a known clock; did you mean 'virtual'?"),
+        ("live,virtual", ["x: clock=live"], "'x' sets clock, which --clock sets too"),
+    ],
+)
+def test_mistakes_with_clocks_are_named(clocks: str, changes: list[str], message: str) -> None:
+    """Before anything runs."""
+    with pytest.raises(SpecError, match=r".") as caught:
+        variants_of(None, changes, clocks)
+    assert message in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("profiles", "changes", "message"),
     [
         (None, [], "0 is too few settings"),
         ("ethernet", [], "1 is too few settings"),
-        (None, ["a: x=1"], "give --profiles A,B, or --with twice"),
+        (None, ["a: x=1"], "give --profiles A,B, or --clock live,virtual, or --with twice"),
         ("a,,b", [], "has an empty name"),
         ("a,a", [], "'a' names two of the settings"),
         (None, ["x: a=1", "x: a=2"], "'x' names two of the settings"),

@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 import ctypes
+import errno
+import math
+import os
 import time
 
 import numpy as np
 import numpy.typing as npt
 
 _PR_SET_TIMERSLACK = 29
+_TIMER_ABSTIME = 1
+_NS_PER_S = 1_000_000_000
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Timespec(ctypes.Structure):
+    """A time as the kernel takes it."""
+
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+def sleep_until_wall(wall_ns: int) -> None:
+    """Sleeps until a monotonic time: one system call, and the clock is not read for it.
+
+    `time.sleep` takes a duration: it needs the clock twice to make the same call.
+    """
+    until = _Timespec(*divmod(wall_ns, _NS_PER_S))
+    code = errno.EINTR
+    while code == errno.EINTR:  # signal handlers run in between
+        code = _libc.clock_nanosleep(
+            time.CLOCK_MONOTONIC, _TIMER_ABSTIME, ctypes.byref(until), None
+        )
+    if code:
+        raise OSError(code, os.strerror(code))
 
 
 class LiveClock:
@@ -35,11 +61,10 @@ class LiveClock:
         )
         return model
 
-    def sleep_until(self, model_ns: int) -> None:
-        """Sleeps until a model time; returns at once when it has passed."""
-        wall_ns = self.start_wall_ns + model_ns * self.dilation - time.monotonic_ns()
-        if wall_ns > 0:
-            time.sleep(wall_ns / 1e9)
+    def sleep_until(self, model_ns: int) -> int:
+        """Sleeps until a model time, not at all when it has passed; returns the time then."""
+        sleep_until_wall(self.start_wall_ns + math.ceil(model_ns * self.dilation))
+        return self.now_ns()
 
     @staticmethod
     def sharpen() -> None:

@@ -44,9 +44,10 @@ class FakeClock:
         """The time now."""
         return self._now_ns
 
-    def sleep_until(self, model_ns: int) -> None:
+    def sleep_until(self, model_ns: int) -> int:
         """Jumps."""
         self._now_ns = max(self._now_ns, model_ns + self._late_ns(model_ns))
+        return self._now_ns
 
 
 @dataclass(slots=True)

@@ -8,6 +8,8 @@ connection.py  both halves, the path's delay, the frames                   PURE
 pacing.py      which packets a host's NIC may put into its queue now       PURE
 arrivals.py    what the network hands over, as runs of packets             PURE
 lane.py        packets that have arrived and are not due yet               PURE
+inbox.py       everything that has arrived and is not due yet              PURE
+timers.py      retransmission timers                                       PURE
 ordering.py    packets of one path, back in the order of its links         PURE
 frames.py      templates of all frames that a run can send
 stamping.py    the templates' rows, stamped in bulk                        PURE

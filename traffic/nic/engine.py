@@ -7,18 +7,18 @@ the horizon; send everything in one batch; sleep.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from traffic.nic.arrivals import runs
-from traffic.nic.connection import QP_BASE, Connection, Tally
+from traffic.nic.connection import Connection, Tally
+from traffic.nic.inbox import Inbox
 from traffic.nic.medium import Clock, Medium
 from traffic.nic.outbox import Outbox
 from traffic.nic.plan import PROBE_QP_BASE, Counters, Plan, Recorder, lateness_ns
-from traffic.nic.probes import ProbeStream
+from traffic.nic.probes import Calendar, ProbeStream
 from traffic.nic.sender import Message
+from traffic.nic.timers import Timers
 from traffic.tasks import Flow
 from traffic.wire import SYNDROME_ACK, Opcode
 
@@ -26,9 +26,6 @@ __all__ = ["PROBE_QP_BASE", "Counters", "NicEngine", "Plan", "Recorder", "latene
 
 _IDLE_TICKS = 16
 _NEVER = 1 << 62
-
-Target = Connection | ProbeStream | None
-"""Whom a frame that is no data is for; nobody knows a stranger."""
 
 
 @dataclass(slots=True)
@@ -48,21 +45,25 @@ class NicEngine:
     clock: Clock
     recorder: Recorder
     counters: Counters = field(default_factory=Counters)
-    _lanes: list[tuple[int, int]] = field(init=False)
-    _events: list[tuple[int, int, Target, int, int, int]] = field(init=False)
+    _inbox: Inbox = field(init=False)
+    _outbox: Outbox = field(init=False)
+    _timers: Timers = field(init=False)
+    _calendar: Calendar = field(init=False)
+    _busy: set[int] = field(init=False)
+    _waiting: set[int] = field(init=False)
     _answering: dict[int, Connection] = field(init=False)
     _notifying: list[Connection] = field(init=False)
-    _waiting: dict[int, Connection] = field(init=False)
-    _number: int = field(init=False, default=0)
     _last_tick_ns: int = field(init=False)
     _last_due_ns: int = field(init=False)
-    _outbox: Outbox = field(init=False)
 
     def __post_init__(self) -> None:
-        self._lanes, self._events, self._notifying = [], [], []
-        self._answering, self._waiting = {}, {}
-        self._last_tick_ns = self._last_due_ns = self.clock.now_ns()
+        self._inbox = Inbox(self.plan.connections, self.plan.probes)
         self._outbox = Outbox(self.plan.bank, self.medium)
+        self._timers = Timers(self.plan.connections)
+        self._calendar = Calendar(self.plan.probes)
+        self._busy, self._waiting = set(), set()
+        self._answering, self._notifying = {}, []
+        self._last_tick_ns = self._last_due_ns = self.clock.now_ns()
 
     def run(self, should_stop: Callable[[], bool], limit_ns: int | None = None) -> bool:
         """Runs to the end: all tasks are done, or, with probes alone, the limit.
@@ -75,16 +76,13 @@ class NicEngine:
             True when all tasks were done.
         """
         schedule = self.plan.schedule
-        self._last_tick_ns = self.clock.now_ns()
-        schedule.start(self._last_tick_ns)
+        now = self._last_tick_ns = self.clock.now_ns()
+        schedule.start(now)
         end = _NEVER if limit_ns is None else limit_ns
         probes_alone = not schedule.tasks and limit_ns is not None
-        while (probes_alone or not schedule.finished) and not should_stop():
-            now = self.clock.now_ns()
-            if now >= end:
-                break
+        while now < end and (probes_alone or not schedule.finished) and not should_stop():
             self.tick(now)
-            self.clock.sleep_until(self._wake_ns(now, end))
+            now = self.clock.sleep_until(self._wake_ns(now, end))
         return schedule.finished
 
     def drain(self, quiet_ns: int, limit_ns: int) -> bool:
@@ -97,16 +95,17 @@ class NicEngine:
         Returns:
             True when the network fell silent in time.
         """
-        begin = last = self.clock.now_ns()
+        now = begin = last = self.clock.now_ns()
         received = self.counters.received
-        while (now := self.clock.now_ns()) - begin < limit_ns:
+        while now - begin < limit_ns:
             self._take(now)
             self._deliver(now)
-            if self.counters.received != received or self._waits or self.medium.backlog().any():
+            waits = self._inbox.waits
+            if self.counters.received != received or waits or self.medium.backlog().any():
                 received, last = self.counters.received, now
             if now - last >= quiet_ns:
                 return True
-            self.clock.sleep_until(now + self.plan.parameters.tick_ns)
+            now = self.clock.sleep_until(now + self.plan.parameters.tick_ns)
         return False
 
     def tick(self, now: int) -> None:
@@ -126,61 +125,34 @@ class NicEngine:
         self.recorder.tick(now)
 
     def _wake_ns(self, now: int, end: int) -> int:
-        next_event = self.plan.schedule.next_event_ns()
-        wake = end if next_event is None else min(end, next_event)
-        for probe in self.plan.probes:
-            if probe.next_ns < wake:
-                wake = int(probe.next_ns)
-        if self._waits or self._waiting or any(nic.busy for nic in self.plan.nics.values()):
-            wake = min(wake, now + self.plan.parameters.tick_ns)
-        return min(wake, now + _IDLE_TICKS * self.plan.parameters.tick_ns)
+        tick_ns = self.plan.parameters.tick_ns
+        busy = self._waiting or self._busy or self._inbox.waits
+        wake = min(end, now + (tick_ns if busy else _IDLE_TICKS * tick_ns))
+        for event_ns in (self.plan.schedule.next_event_ns(), self._calendar.next_ns):
+            if event_ns is not None and event_ns < wake:
+                wake = event_ns
+        return wake
 
     def _take(self, now: int) -> None:
-        """What arrived waits: data in the lane of its connection, all else by itself."""
+        """What arrived waits until the rest of its path's delay is over."""
         records = self.medium.receive()
-        if not len(records):
-            return
-        self.counters.received += len(records)
-        for qp, times, psn, length, opcode, tos, aeth in runs(records):
-            target = self._target(qp)
-            if isinstance(target, Connection) and qp & 1:
-                if not target.lane.runs:
-                    target.lane.add(psn, times, length, opcode, tos)
-                    heapq.heappush(self._lanes, (target.lane.next_ns, target.number))
-                else:
-                    target.lane.add(psn, times, length, opcode, tos)
-                continue
-            for time_ns in times:
-                self._number += 1
-                due = self._due(target, time_ns, length)
-                heapq.heappush(self._events, (due, self._number, target, psn, aeth, opcode))
-
-    def _target(self, qp: int) -> Target:
-        """The connection or the stream of probes that a queue pair belongs to."""
-        known: Sequence[Connection | ProbeStream] = self.plan.connections
-        number = (qp - QP_BASE) >> 1
-        if qp >= PROBE_QP_BASE:
-            known, number = self.plan.probes, qp - PROBE_QP_BASE
-        return known[number] if 0 <= number < len(known) else None
-
-    @staticmethod
-    def _due(target: Target, time_ns: int, length: int) -> int:
-        if target is None:
-            return time_ns
-        if isinstance(target, ProbeStream):
-            return time_ns + target.path.hold_ns(length)
-        return target.back.due_ns(time_ns, length)
-
-    @property
-    def _waits(self) -> bool:
-        """True when something that arrived is not due yet."""
-        return bool(self._lanes or self._events)
+        if len(records):
+            self.counters.received += len(records)
+            self._inbox.take(records)
 
     def _deliver(self, now: int) -> None:
         """Hands over what is due: connection by connection, messages in the order of their ends."""
         tally = Tally()
-        self._deliver_data(now, tally)
-        self._deliver_rest(now, tally)
+        for connection in self._inbox.deliver(now, tally):
+            self._answering[connection.number] = connection
+        for due, _, target, psn, aeth, opcode in self._inbox.events(now):
+            tally.last_due_ns = max(tally.last_due_ns, due)
+            if target is None:
+                self.counters.strangers += 1
+            elif isinstance(target, Connection):
+                self._deliver_control(target, psn, aeth, opcode, due)
+            else:
+                self._deliver_probe(target, psn, due)
         if tally.last_due_ns > -_NEVER:
             self._last_due_ns = tally.last_due_ns
         self.counters.delivered += tally.packets
@@ -188,30 +160,6 @@ class NicEngine:
         self._notifying += tally.notify
         for due, message in sorted(tally.done, key=itemgetter(0)):
             self._finish(message, due)
-
-    def _deliver_data(self, now: int, tally: Tally) -> None:
-        lanes = self._lanes
-        while lanes and lanes[0][0] <= now:
-            number = lanes[0][1]
-            connection = self.plan.connections[number]
-            connection.deliver(now, tally)
-            self._answering[number] = connection
-            if connection.lane.runs:
-                heapq.heapreplace(lanes, (connection.lane.next_ns, number))
-            else:
-                heapq.heappop(lanes)
-
-    def _deliver_rest(self, now: int, tally: Tally) -> None:
-        events = self._events
-        while events and events[0][0] <= now:
-            due, _, target, psn, aeth, opcode = heapq.heappop(events)
-            tally.last_due_ns = max(tally.last_due_ns, due)
-            if target is None:
-                self.counters.strangers += 1
-            elif isinstance(target, ProbeStream):
-                self._deliver_probe(target, psn, due)
-            else:
-                self._deliver_control(target, psn, aeth, opcode, due)
 
     def _finish(self, message: Message, due: int) -> None:
         schedule = self.plan.schedule
@@ -237,9 +185,15 @@ class NicEngine:
         """Queues a connection that may send and forgets one that waits for nothing."""
         sender = connection.sender
         if sender.next < sender.end:
-            self.plan.nics[connection.ends.src_port].activate(connection)
+            self._activate(connection)
         if connection.idle:
-            self._waiting.pop(connection.number, None)
+            self._waiting.discard(connection.number)
+
+    def _activate(self, connection: Connection) -> None:
+        """The connection may have something to send."""
+        port = connection.ends.src_port
+        self.plan.nics[port].activate(connection)
+        self._busy.add(port)
 
     def _deliver_probe(self, stream: ProbeStream, psn: int, due: int) -> None:
         measured = stream.arrive(psn, due)
@@ -255,16 +209,15 @@ class NicEngine:
         for flow in schedule.ready(max(now, self._last_due_ns)):
             connection = self.plan.connection_of[flow.connection]
             connection.enqueue(flow)
-            self._waiting[connection.number] = connection
-            self.plan.nics[connection.ends.src_port].activate(connection)
+            self._waiting.add(connection.number)
+            self._activate(connection)
         for task, start_ns, done_ns in schedule.pop_computes():
             self.recorder.compute_done(task, start_ns, done_ns)
 
     def _check_timeouts(self, now: int) -> None:
-        for connection in self._waiting.values():
-            if connection.sender.check_timeout(now):
-                self.counters.timeouts += 1
-                self.plan.nics[connection.ends.src_port].activate(connection)
+        for connection in self._timers.expire(now):
+            self.counters.timeouts += 1
+            self._activate(connection)
 
     def _answer(self) -> None:
         """CNPs, ACKs and NAKs for what was delivered."""
@@ -282,20 +235,23 @@ class NicEngine:
         self._answering.clear()
 
     def _send_probes(self, now: int) -> None:
-        for stream in self.plan.probes:
-            while stream.due(now):
-                psn = stream.send(now)
-                self._outbox.add(stream.src_port, stream.template, Opcode.SEND_ONLY, psn, 0)
-                self.counters.probes_sent += 1
+        for stream, psn in self._calendar.send(now):
+            self._outbox.add(stream.src_port, stream.template, Opcode.SEND_ONLY, psn, 0)
+            self.counters.probes_sent += 1
 
     def _fill(self, now: int) -> None:
+        """Fills the queues of the NICs that have something to send, by port."""
+        if not self._busy:
+            return
         backlog = self.medium.backlog()
         horizon = now + self.plan.parameters.lookahead_ns
-        for nic in self.plan.nics.values():
-            if not nic.busy:
-                continue
-            nic.sync(now, int(backlog[nic.port]))
+        for port in sorted(self._busy):
+            nic = self.plan.nics[port]
+            nic.sync(now, int(backlog[port]))
             for grant in nic.fill(now, horizon):
                 self._outbox.add_burst(grant)
+                self._timers.watch(grant.connection)
                 self.counters.data_sent += grant.burst.count
                 self.counters.retransmitted += grant.burst.again
+            if not nic.busy:
+                self._busy.discard(port)

@@ -43,5 +43,5 @@ class Clock(Protocol):
     def now_ns(self) -> int:
         """The time now."""
 
-    def sleep_until(self, model_ns: int) -> None:
-        """Returns at this time or soon after; at once when it has passed."""
+    def sleep_until(self, model_ns: int) -> int:
+        """Returns at this time or soon after, at once when it has passed: the time then."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import random
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from traffic.nic.connection import Path
 from traffic.wire import PSN_MASK, FlowAddress
@@ -80,3 +83,35 @@ class ProbeStream:
     def lost(self) -> list[tuple[int, int]]:
         """(sequence number, sent_ns) of those that have not arrived."""
         return sorted(self.outstanding.items())
+
+
+class Calendar:
+    """When which stream sends its next probe; a tick looks only at those that do.
+
+    Args:
+        streams: all of the run.
+    """
+
+    def __init__(self, streams: Iterable[ProbeStream]) -> None:
+        self._heap: list[tuple[float, int, ProbeStream]] = []
+        for stream in streams:
+            self._note(stream)
+
+    def _note(self, stream: ProbeStream) -> None:
+        if stream.next_ns < math.inf:
+            heapq.heappush(self._heap, (stream.next_ns, stream.number, stream))
+
+    @property
+    def next_ns(self) -> int | None:
+        """Model time from which the next probe is due; None when all have been sent."""
+        return math.ceil(self._heap[0][0]) if self._heap else None
+
+    def send(self, now_ns: int) -> Iterator[tuple[ProbeStream, int]]:
+        """Notes all probes that are due as sent now: (stream, sequence number), by stream."""
+        due = []
+        while self._heap and self._heap[0][0] <= now_ns:
+            due.append(heapq.heappop(self._heap)[2])
+        for stream in sorted(due, key=attrgetter("number")):
+            while stream.due(now_ns):
+                yield stream, stream.send(now_ns)
+            self._note(stream)

@@ -9,6 +9,7 @@ import random
 import pytest
 
 from tests.fakes.nic_rig import probe_stream
+from traffic.nic.probes import Calendar
 
 WRAP = 1 << 24
 
@@ -80,3 +81,32 @@ def test_numbers_wrap_on_the_wire() -> None:
     stream.sent = WRAP
     assert stream.send(70) == WRAP
     assert stream.arrive(0, 100) == (70, 30)
+
+
+def test_a_calendar_sends_what_every_stream_would() -> None:
+    """All that is due, by the streams' numbers, and again when their times have come."""
+    streams = [
+        probe_stream(0, first_ns=30, interval_ns=100),
+        probe_stream(1, first_ns=10, interval_ns=10, total=3),
+        probe_stream(2, first_ns=10.5, interval_ns=100, total=2),
+    ]
+    calendar = Calendar(streams)
+    assert calendar.next_ns == 10
+    assert list(calendar.send(9)) == []
+    assert list(calendar.send(10)) == [(streams[1], 0)]
+    assert calendar.next_ns == 11
+    sent = [(stream.number, psn) for stream, psn in calendar.send(40)]
+    assert sent == [(0, 0), (1, 1), (1, 2), (2, 0)]
+    assert calendar.next_ns == 111
+    assert [(stream.number, psn) for stream, psn in calendar.send(1_000)] == (
+        [(0, psn) for psn in range(1, 10)] + [(2, 1)]
+    )
+    assert calendar.next_ns == 1_030
+
+
+def test_an_empty_calendar_has_no_next_time() -> None:
+    """Without streams, and when all probes have been sent."""
+    assert Calendar([]).next_ns is None
+    calendar = Calendar([probe_stream(total=1)])
+    assert len(list(calendar.send(0))) == 1
+    assert calendar.next_ns is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from traffic.dcqcn_params import HPCC, PAPER
 from traffic.nic.arrivals import joined, runs, singles
 from traffic.nic.connection import QP_BASE, Connection, Tally
 from traffic.nic.engine import PROBE_QP_BASE, NicEngine
+from traffic.nic.inbox import Inbox
 from traffic.nic.ordering import Packet
 from traffic.nic.receiver import Receiver
 from traffic.nic.sender import unwrap
@@ -95,40 +96,39 @@ class PlainReceiver:
         return False
 
 
-class PlainEngine(NicEngine):
-    """An engine that takes and delivers data packet by packet."""
+class PlainInbox(Inbox):
+    """An inbox that takes and delivers data packet by packet."""
 
-    def __post_init__(self) -> None:
-        """As the engine's, with a plain end for each connection."""
-        NicEngine.__post_init__(self)
-        window_ns = _WINDOW_TICKS * self.plan.parameters.tick_ns
-        self.ends = [PlainEnd(window_ns) for _ in self.plan.connections]
+    def __init__(self, engine: NicEngine) -> None:
+        super().__init__(engine.plan.connections, engine.plan.probes)
+        window_ns = _WINDOW_TICKS * engine.plan.parameters.tick_ns
+        self.connections = engine.plan.connections
+        self.ends = [PlainEnd(window_ns) for _ in self.connections]
 
-    def _take(self, now: int) -> None:
-        records = self.medium.receive()
-        self.counters.received += len(records)
+    def take(self, records: np.ndarray) -> None:
+        """One by one."""
         for qp, (time_ns,), psn, length, opcode, tos, aeth in singles(records):
-            self._number += 1
-            target = self._target(qp)
-            if isinstance(target, Connection) and (qp - QP_BASE) & 1:
-                due_ns = time_ns + target.ends.path.hold_ns(length)
+            number, is_data = (qp - QP_BASE) >> 1, (qp - QP_BASE) & 1
+            if is_data and 0 <= number < len(self.connections):
+                due_ns = time_ns + self.connections[number].ends.path.hold_ns(length)
+                self._number += 1
                 marked = tos & ECN_MASK == CE
-                self.ends[target.number].arrives(due_ns, self._number, psn, opcode, marked)
+                self.ends[number].arrives(due_ns, self._number, psn, opcode, marked)
             else:
-                due_ns = self._due(target, time_ns, length)
-                event = due_ns, self._number, target, psn, aeth, opcode
-                heapq.heappush(self._events, event)
+                self._take_event(qp, [time_ns], psn, length, opcode, aeth)
 
     @property
-    def _waits(self) -> bool:
+    def waits(self) -> bool:
+        """True when something is not due yet."""
         return bool(self._events or any(end.waiting for end in self.ends))
 
-    def _deliver_data(self, now: int, tally: Tally) -> None:
+    def deliver(self, now_ns: int, tally: Tally) -> Iterator[Connection]:
+        """Connection by connection, in the order of their first packets' times."""
         heads = [(end.waiting[0][0], n) for n, end in enumerate(self.ends) if end.waiting]
         for due_ns, number in sorted(heads):
-            if due_ns <= now:
-                self._answering[number] = self.plan.connections[number]
-                self._deliver_to(self.plan.connections[number], now, tally)
+            if due_ns <= now_ns:
+                self._deliver_to(self.connections[number], now_ns, tally)
+                yield self.connections[number]
 
     def _deliver_to(self, connection: Connection, now: int, tally: Tally) -> None:
         end, receiver = self.ends[connection.number], connection.receiver
@@ -157,8 +157,8 @@ class PlainEngine(NicEngine):
 
 def overtaken(engine: NicEngine) -> list[int]:
     """Packets put back in order, by connection."""
-    if isinstance(engine, PlainEngine):
-        return [end.overtaken for end in engine.ends]
+    if isinstance(engine._inbox, PlainInbox):
+        return [end.overtaken for end in engine._inbox.ends]
     return [one.order.overtaken for one in engine.plan.connections]
 
 
@@ -212,10 +212,11 @@ def rig(seed: int) -> Rig:
     )
 
 
-def happened(seed: int, engine: type[NicEngine]) -> dict[str, Any]:
+def happened(seed: int, plain: bool) -> dict[str, Any]:
     """All that can be seen of a run."""
     one = rig(seed)
-    one.engine = engine(one.plan, one.medium, one.clock, one.seen)
+    if plain:
+        one.engine._inbox = PlainInbox(one.engine)
     assert one.run()
     assert one.settle()
     return {
@@ -314,6 +315,6 @@ def test_a_receiver_takes_a_run_as_its_packets(steps: list[tuple[int, int, bool,
 @pytest.mark.parametrize("seed", range(60))
 def test_a_run_is_what_its_packets_are_one_by_one(seed: int) -> None:
     """Every frame, time, counter and mark, over losses, copies, marks and wrong order."""
-    together, single = happened(seed, NicEngine), happened(seed, PlainEngine)
+    together, single = happened(seed, plain=False), happened(seed, plain=True)
     for name, value in single.items():
         assert together[name] == value, name

@@ -137,8 +137,8 @@ class Assembler:
             if not self.fabric.by_name[port.node].is_switch
         }
 
-    def streams(self, spec: ProbeSpec, poisson: bool = False) -> list[ProbeStream]:
-        """Probe streams of all pairs and classes, their phases spread by the seed."""
+    def streams(self, spec: ProbeSpec) -> list[ProbeStream]:
+        """Probe streams of all pairs and classes, their phases (and random gaps) by the seed."""
         rng = random.Random(f"{self.experiment.seed}/probes")
         interval_ns = 1e9 / spec.rate_per_s
         payload = spec.size_bytes - wire.data_frame_bytes(0)
@@ -147,8 +147,10 @@ class Assembler:
             for tc in spec.classes:
                 stream = self._stream(len(streams), src, dst, plane, tc, interval_ns, payload)
                 stream.rng = random.Random(f"{self.experiment.seed}/probe/{len(streams)}")
-                stream.poisson = poisson
-                stream.next_ns = stream.first_ns = rng.uniform(0, interval_ns)
+                stream.poisson, first_ns = spec.poisson, rng.uniform(0, interval_ns)
+                if stream.poisson:
+                    first_ns = stream.rng.expovariate(1 / interval_ns)
+                stream.next_ns = stream.first_ns = first_ns
                 streams.append(stream)
         return streams
 

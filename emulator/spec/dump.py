@@ -190,4 +190,5 @@ def _probes(spec: ProbeSpec | None) -> dict[str, Any] | None:
         "rate": format_event_rate(spec.rate_per_s),
         "classes": list(spec.classes),
         "size": format_size(spec.size_bytes),
+        "arrivals": spec.arrivals,
     }

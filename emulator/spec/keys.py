@@ -97,6 +97,7 @@ KEYS: tuple[Key, ...] = (
     Key("probes.pairs", "all-leaves", "all-leaves, all-hosts, [[h1, h2], ...]", "who probes whom"),
     Key("probes.rate", "1000 /s", "event rate", "probes per pair and class"),
     Key("probes.classes", NO_DEFAULT, _RULE_CLASSES, "classes; else those of the workloads"),
+    Key("probes.arrivals", "periodic", "periodic or poisson", "gaps between a pair's probes"),
     Key("probes.size", "128 B", "size", "Ethernet frame without FCS; padded as RoCEv2 does"),
     Key("pcap", False, "true, false or list of port selectors", "ports that are captured"),
 )

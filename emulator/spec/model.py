@@ -23,6 +23,8 @@ NO_CONTROL = "none"
 DCQCN = "dcqcn"
 ALL_LEAVES = "all-leaves"
 ALL_HOSTS = "all-hosts"
+PERIODIC = "periodic"
+POISSON = "poisson"
 
 
 @dataclass(frozen=True)
@@ -97,12 +99,19 @@ class ProbeSpec:
         classes: traffic classes that are probed.
         size_bytes: Ethernet frame from the first address byte to the ICRC, without FCS; RoCEv2 pads
             the payload in it to a multiple of 4.
+        arrivals: ``periodic``, or ``poisson``: gaps are independent and exponential.
     """
 
     pairs: str | tuple[tuple[str, str], ...]
     rate_per_s: float
     classes: tuple[int, ...]
     size_bytes: int
+    arrivals: str = PERIODIC
+
+    @property
+    def poisson(self) -> bool:
+        """Whether probes are sent at random times."""
+        return self.arrivals == POISSON
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from emulator.spec.model import (
     CUT_THROUGH,
     DCQCN,
     NO_CONTROL,
+    PERIODIC,
+    POISSON,
     STORE_AND_FORWARD,
     UNLIMITED,
     ProbeSpec,
@@ -162,11 +164,12 @@ def read_probes(raw: object, fabric: Fabric, classes: Sequence[int]) -> ProbeSpe
         rate_per_s = reader.event_rate("rate")
         tcs = read_classes(reader, classes)
         size_bytes = reader.size("size")
+        arrivals = reader.choice("arrivals", (PERIODIC, POISSON), what="kind of arrivals")
     largest = wire.data_frame_bytes(wire.max_payload_bytes(fabric.mtu_bytes))
     if not MIN_PROBE_BYTES <= size_bytes <= largest:
         rule = f"must be from {MIN_PROBE_BYTES} to {largest} B, a RoCEv2 frame within the MTU"
         raise SpecError("probes.size", section["size"], rule, "write e.g. 128 B")
-    return ProbeSpec(pairs, rate_per_s, tcs, size_bytes)
+    return ProbeSpec(pairs, rate_per_s, tcs, size_bytes, arrivals)
 
 
 def _pairs(value: object, path: str, fabric: Fabric) -> str | tuple[tuple[str, str], ...]:

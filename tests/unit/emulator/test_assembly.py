@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from emulator import timing
@@ -211,22 +212,45 @@ def test_probes_run_between_all_leaves_in_all_their_classes() -> None:
     assert len({one.first_ns for one in streams}) == 4
 
 
-def test_probes_repeat_with_the_seed() -> None:
+def send_times(count: int, seed: int = 7, arrivals: str = "periodic") -> list[list[float]]:
+    """When each stream sends its first probes."""
+    chosen = experiment(probes=PROBES | {"arrivals": arrivals}, seed=seed)
+    assert chosen.probes is not None
+    found = []
+    for one in assembler(chosen).streams(chosen.probes):
+        times = []
+        for _ in range(count):
+            times.append(one.next_ns)
+            one.send(0)
+        found.append(times)
+    return found
+
+
+@pytest.mark.parametrize("arrivals", ["periodic", "poisson"])
+def test_probes_repeat_with_the_seed(arrivals: str) -> None:
     """The same phases and intervals again; other ones for another seed."""
+    assert send_times(5, seed=7, arrivals=arrivals) == send_times(5, seed=7, arrivals=arrivals)
+    assert send_times(5, seed=7, arrivals=arrivals) != send_times(5, seed=8, arrivals=arrivals)
 
-    def times(seed: int) -> list[float]:
-        chosen = experiment(probes=PROBES, seed=seed)
-        streams = assembler(chosen).streams(chosen.probes, poisson=True)  # type: ignore[arg-type]
-        found = []
-        for one in streams:
-            for _ in range(5):
-                found.append(one.next_ns)
-                one.send(0)
-        return found
 
-    assert times(7) == times(7)
-    assert times(7) != times(8)
-    assert any(after - before != 10_000 for before, after in pairwise(times(7)))
+def test_probes_are_periodic_unless_random_ones_are_wanted() -> None:
+    """Equal gaps of 1 over the rate, from a phase of each stream's own."""
+    for times in send_times(20):
+        gaps = [after - before for before, after in pairwise(times)]
+        assert gaps == pytest.approx([10_000] * 19)
+
+
+def test_random_probes_make_a_poisson_process() -> None:
+    """Gaps, the first one too, are exponential: mean, deviation, and the share below the mean."""
+    count = 4000
+    for times in send_times(count, arrivals="poisson"):
+        gaps = np.diff([0.0, *times])
+        assert gaps.mean() == pytest.approx(10_000, rel=4 / count**0.5)
+        assert gaps.std() == pytest.approx(10_000, rel=8 / count**0.5)
+        assert (gaps < 10_000).mean() == pytest.approx(1 - 1 / np.e, abs=2 / count**0.5)
+        assert abs(np.corrcoef(gaps[1:], gaps[:-1])[0, 1]) < 4 / count**0.5
+    firsts = [times[0] for times in send_times(1, arrivals="poisson")]
+    assert len(set(firsts)) == len(firsts)
 
 
 def test_queue_pairs_of_connections_and_probes_do_not_meet() -> None:

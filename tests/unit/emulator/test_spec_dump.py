@@ -100,6 +100,7 @@ OVERRIDES = st.fixed_dictionaries(
     alpha=st.floats(1 / 256, 256),
     overrides=OVERRIDES,
     rate=st.floats(0.001, 1e9),
+    arrivals=st.sampled_from(["periodic", "poisson"]),
     uplink=st.sampled_from(["100 Gbit/s", "400 Gbit/s"]),
     pcap=st.booleans() | st.lists(PORTS, min_size=1),
 )
@@ -109,6 +110,7 @@ def test_any_settings_survive_the_round_trip(
     alpha: float,
     overrides: dict[str, Any],
     rate: float,
+    arrivals: str,
     uplink: str,
     pcap: Any,
 ) -> None:
@@ -119,7 +121,7 @@ def test_any_settings_survive_the_round_trip(
         scheduler=scheduler,
         buffers={"alpha": alpha},
         transport={"overrides": overrides},
-        probes={"rate": f"{rate:.12f} /s"},
+        probes={"rate": f"{rate:.12f} /s", "arrivals": arrivals},
         pcap=pcap,
     )
     assert from_text(to_yaml(x)) == x

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from emulator.spec import load
+from emulator.spec.dump import to_document
 from emulator.spec.load import load_fabric
 from emulator.spec.model import UNLIMITED
 from tests.unit.emulator.spec_samples import DESIGN_EXAMPLE, EXAMPLES, experiment, from_text
@@ -302,6 +303,8 @@ def test_sections_refuse(section: str, value: object, message: str) -> None:
         ({"size": "61 B"}, "must be from 62 to 4214 B"),
         ({"size": "9 KB"}, "must be from 62 to 4214 B"),
         ({"rates": "1 /s"}, "did you mean 'rate'?"),
+        ({"arrivals": "random"}, "is not a known kind of arrivals; known: periodic, poisson"),
+        ({"arrivals": 5}, "probes.arrivals: 5"),
     ],
 )
 def test_probes_refuse(probes: dict[str, Any], message: str) -> None:
@@ -314,6 +317,16 @@ def test_ports_to_capture_are_resolved_to_names() -> None:
     assert experiment(pcap=["spine1", "h1-eth1"]).pcap == ("h1-eth1", "spine1-eth1", "spine1-eth2")
     x = experiment(pcap=True)
     assert x.pcap == tuple(port.name for port in x.fabric.ports)
+
+
+def test_probes_are_periodic_by_default() -> None:
+    """Random ones when the file says so; both are written down."""
+    regular, random = experiment(probes={}).probes, experiment(probes={"arrivals": "poisson"})
+    assert regular is not None
+    assert random.probes is not None
+    assert (regular.arrivals, regular.poisson) == ("periodic", False)
+    assert (random.probes.arrivals, random.probes.poisson) == ("poisson", True)
+    assert to_document(random)["probes"]["arrivals"] == "poisson"
 
 
 def test_probes_alone_need_an_end() -> None:

@@ -2,11 +2,12 @@
 
     {"run": "demo-1", "seed": 7, "openflow_port": 6653, "agent_socket": "/run/x/agent.sock",
      "state_file": "/results/x/controller-state.json", "fabric": {...},
-     "routing": {"policy": "ecmp"}, "ecn": [...], "scheduler": [...], "buffer": [...]}
+     "routing": {"policy": "ecmp"}, "ecn": [...], "scheduler": [...], "buffer": [...],
+     "pfc": [...]}
 
-``fabric`` is what `topologies.files.fabric_to_dict` makes; the entries of ``ecn``, ``scheduler``
-and ``buffer`` are what `rule_to_dict` makes there. ``routing`` and these three may be left out;
-without ``buffer`` the agent's own thresholds stay. ``agent_socket`` may be null when no rule
+``fabric`` is what `topologies.files.fabric_to_dict` makes; the entries of ``ecn``, ``scheduler``,
+``buffer`` and ``pfc`` are what `rule_to_dict` makes there. ``routing`` and these four may be left
+out; without ``buffer`` the agent's own thresholds stay. ``agent_socket`` may be null when no rule
 needs the agent.
 """
 
@@ -27,10 +28,11 @@ from topologies.files import (
     class_rule_from_dict,
     ecn_rule_from_dict,
     fabric_from_dict,
+    pfc_rule_from_dict,
 )
 from topologies.model import Fabric
 from topologies.reading import Reader, as_mapping, as_text
-from topologies.settings import BufferRule, ClassRule, EcnRule, resolve
+from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule, resolve
 
 MAX_SEED = 2**63 - 1
 MAX_TCP_PORT = 65535
@@ -54,6 +56,7 @@ class ControllerConfig:
         ecn: marking rules; where several fit a port and class, the last counts.
         scheduler: service rules, likewise.
         buffer: dynamic thresholds per class; None leaves the agent's own.
+        pfc: pause rules, each for the ingress ports that it selects.
     """
 
     run: str
@@ -67,6 +70,7 @@ class ControllerConfig:
     ecn: tuple[EcnRule, ...] = ()
     scheduler: tuple[ClassRule, ...] = ()
     buffer: tuple[BufferRule, ...] | None = None
+    pfc: tuple[PfcRule, ...] = ()
 
 
 def load_config(path: Path) -> ControllerConfig:
@@ -103,10 +107,12 @@ def config_from_dict(raw: object) -> ControllerConfig:
             buffer=_rules(reader, "buffer", buffer_rule_from_dict)
             if reader.has("buffer")
             else None,
+            pfc=_rules(reader, "pfc", pfc_rule_from_dict),
         )
     _check_agent(config)
     resolve(config.ecn, fabric, "ecn")
     resolve(config.scheduler, fabric, "scheduler")
+    resolve(config.pfc, fabric, "pfc")
     return config
 
 
@@ -119,6 +125,8 @@ def _rules(reader: Reader, key: str, read: Callable[[object, str], T]) -> tuple[
 
 
 def _check_agent(config: ControllerConfig) -> None:
-    if config.agent_socket is None and (config.ecn or config.scheduler or config.buffer):
+    if config.agent_socket is None and (
+        config.ecn or config.scheduler or config.buffer or config.pfc
+    ):
         rule = "must name the agent's socket, because there are rules for its queues"
         raise SpecError("agent_socket", None, rule, "add agent_socket or remove the rules")

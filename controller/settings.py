@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from controller import rpc
 from controller.config import ControllerConfig
+from topologies.files import rule_to_dict
 from topologies.model import Fabric
 from topologies.settings import PortRule, resolve, resolve_alphas
 
@@ -23,7 +24,7 @@ def agent_calls(config: ControllerConfig) -> list[Call]:
     Raises:
         UnknownNameError: a rule names a port that the fabric does not have.
     """
-    return [*_ecn(config), *_schedulers(config), *_buffers(config)]
+    return [*_ecn(config), *_schedulers(config), *_buffers(config), *_pfc(config)]
 
 
 def _ecn(config: ControllerConfig) -> Iterator[Call]:
@@ -57,6 +58,15 @@ def _buffers(config: ControllerConfig) -> Iterator[Call]:
     for node in config.fabric.switches:
         size_bytes = config.fabric.buffer_bytes
         yield "set_buffer", {"switch": node.name, "bytes": size_bytes, "alpha": alphas}
+
+
+def _pfc(config: ControllerConfig) -> Iterator[Call]:
+    for port, classes in _of_switches(config.pfc, config.fabric, "pfc"):
+        for tc, rule in sorted(classes.items()):
+            settings = {
+                name: value for name, value in rule_to_dict(rule).items() if name != "ports"
+            }
+            yield "set_pfc", {**settings, "port": port, "tc": tc}
 
 
 def _of_switches(

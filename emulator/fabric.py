@@ -11,76 +11,34 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from emulator import conservation, naming, sysctls
-from emulator.dataplane import agent, building, compiling
+from emulator.dataplane import agent, building, compiling, pause_setup
 from emulator.dataplane.delays import link_delays
 from emulator.dataplane.medium import open_sender
 from emulator.dataplane.plane import DataPlane
-from emulator.kernel import links, netlink, netns, offloads, queues
+from emulator.fabric_settings import FabricSettings
+from emulator.kernel import links, netlink, netns, offloads
 from emulator.kernel.forking import Forked
-from emulator.kernel.priority import raise_priority
+from emulator.kernel.priority import URGENT, raise_priority
 from emulator.kernel.process import is_listening, spawn, stop
 from emulator.ovs import Bridge, BridgePort, OpenVSwitch
 from emulator.ownership import Ledger, exclusive
-from emulator.spec.model import SwitchSpec
 from emulator.waiting import wait_for
 from topologies.addressing import dpid
 from topologies.errors import MachineError
 from topologies.files import fabric_to_dict, rule_to_dict
 from topologies.model import Fabric, Port
-from topologies.settings import BufferRule, ClassRule, EcnRule, resolve
+from topologies.settings import ClassRule, resolve
+
+__all__ = ["OPENFLOW_PORT", "FabricSettings", "LiveFabric"]
 
 OPENFLOW_PORT = 6653
-KERNEL_DATAPATH = "system"
 _READY_PATIENCE_S = 60.0
-
-
-@dataclass(frozen=True)
-class FabricSettings:
-    """What a fabric is set up with, all in target units but for the emulated rates.
-
-    Attributes:
-        fabric: the graph.
-        emulated_bps: rate of each link as the kernel shapes it, bit/s by link id.
-        seed: of hashes and of the marking lottery.
-        ecn: marking rules.
-        scheduler: service of the classes.
-        buffers: dynamic thresholds.
-        routing: the ``routing:`` section for the controller.
-        datapath: ``netdev`` or ``system``.
-        dilation: wall ns per model ns.
-        delays_in_path: links delay packets, and switches by what `switch` says; needs the kernel
-            datapath. Else the receiving NIC holds packets for the time of their path.
-        switch: forwarding mode and latency of every switch.
-        burst_ns: how late a shaper may be without losing rate.
-    """
-
-    fabric: Fabric
-    emulated_bps: Sequence[int]
-    seed: int
-    ecn: Sequence[EcnRule] = ()
-    scheduler: Sequence[ClassRule] = ()
-    buffers: Sequence[BufferRule] = ()
-    routing: Mapping[str, Any] = field(default_factory=lambda: {"policy": "ecmp"})
-    datapath: str = "netdev"
-    dilation: float = 1.0
-    delays_in_path: bool = False
-    switch: SwitchSpec = field(default_factory=SwitchSpec)
-    burst_ns: int = queues.BURST_NS
-
-    def __post_init__(self) -> None:
-        if self.delays_in_path and self.datapath != KERNEL_DATAPATH:
-            # The userspace datapath takes packets from a port before they can be held.
-            raise MachineError(
-                f"links cannot delay packets with the {self.datapath} datapath of Open vSwitch; "
-                "it needs the kernel's"
-            )
 
 
 class LiveFabric:
@@ -119,6 +77,7 @@ class LiveFabric:
         )
         self.plane.apply_buffers(settings.buffers)
         self.plane.apply_ecn(settings.ecn)
+        self.plane.apply_pfc(settings.pfc)
         if settings.delays_in_path:
             bps, dilation = settings.emulated_bps, settings.dilation
             self.plane.set_delays(link_delays(self.fabric, bps, settings.switch, dilation))
@@ -206,7 +165,7 @@ class LiveFabric:
             self.start_controller()
         with self._timed("links"):
             self._create_links()
-        if self._with_controller:
+        if self._with_controller or self.settings.pfc:
             with self._timed("agent"):
                 self._start_agent()
         with self._timed("switches"):
@@ -235,6 +194,7 @@ class LiveFabric:
                     session.run(building.delayer_messages(self.fabric, ports, programs))
                 for port in ports:
                     session.run(self._port_messages(port, rules.get(port.index)))
+                    session.run(pause_setup.gate_messages(port, self.settings.pauses.classes))
                     if not self.fabric.by_name[port.node].is_switch:
                         session.run(building.host_messages(self.fabric, port))
 
@@ -264,12 +224,28 @@ class LiveFabric:
         """Where the agent listens."""
         return self.folder / "agent.sock"
 
+    @property
+    def pause_log(self) -> Path:
+        """What happened at the gates, for `emulator.dataplane.pause_log`."""
+        return self.folder / "pauses.bin"
+
+    @property
+    def agent_died(self) -> bool:
+        """Whether the agent's process has ended, which it does only with the fabric."""
+        return self._agent is not None and self._agent.poll() is not None
+
     def _start_agent(self) -> None:
         def work(should_stop: Callable[[], bool]) -> None:
-            settings = self.settings
+            settings, pauses = self.settings, None
+            if settings.pfc:
+                raise_priority(level=URGENT)
+                pauses = pause_setup.open_driver(
+                    self.plane, settings.pauses, self.netns_fd, self.pause_log
+                )
             agent.serve(
                 self.agent_socket, self.plane, list(settings.emulated_bps), self.run_id,
-                settings.dilation, settings.burst_ns, should_stop,
+                settings.dilation, settings.burst_ns, should_stop, pauses,
+                settings.switch.latency_ns + settings.pause_margin_ns,
             )  # fmt: skip
 
         self._agent = Forked("agent", work, self.folder / "agent.log", self.switches_fd)
@@ -290,6 +266,9 @@ class LiveFabric:
             "ecn": [rule_to_dict(rule) for rule in settings.ecn],
             "scheduler": [rule_to_dict(rule) for rule in settings.scheduler],
             "buffer": [rule_to_dict(rule) for rule in settings.buffers],
+            "pfc": [
+                rule_to_dict(rule) for classes in settings.pfc.values() for rule in classes.values()
+            ],
         }
 
     def start_controller(self) -> None:

@@ -12,7 +12,14 @@ from typing import TypeVar
 from topologies.errors import SpecError
 from topologies.model import Fabric, Link, Node, Role
 from topologies.reading import Reader, as_integer, as_list, as_number, as_text, placed
-from topologies.settings import BufferRule, ClassRule, EcnRule, PauseWatchdog, PfcRule
+from topologies.settings import (
+    SWITCH,
+    BufferRule,
+    ClassRule,
+    EcnRule,
+    PauseWatchdog,
+    PfcRule,
+)
 
 T = TypeVar("T")
 
@@ -127,8 +134,11 @@ def pfc_rule_from_dict(raw: object, path: str = "pfc") -> PfcRule:
         headroom_bytes = reader.get("headroom_bytes", _optional(as_integer), None)
         response_ns = reader.get("response_ns", _optional(as_integer), None)
         watchdog = reader.get("watchdog", _optional(_watchdog), None)
+        control = reader.text("control", SWITCH)
     with placed(path):
-        return PfcRule(tc, alpha, xoff_bytes, offset, headroom_bytes, response_ns, watchdog, ports)
+        return PfcRule(
+            tc, alpha, xoff_bytes, offset, headroom_bytes, response_ns, watchdog, ports, control
+        )
 
 
 def _watchdog(raw: object, path: str) -> PauseWatchdog:

@@ -23,6 +23,8 @@ DEFAULT_ALPHA = 1.0
 DEFAULT_PAUSE_ALPHA = 1 / 8
 """XOFF threshold over the free shared buffer, as in the HPCC simulations for ports of NIC speed."""
 WATCHDOG_ACTIONS = ("drop", "forward")
+SWITCH, CONTROLLER = "switch", "controller"
+PAUSE_CONTROLS = (SWITCH, CONTROLLER)
 MAX_WEIGHT = 1_000
 MAX_LISTED = 64
 
@@ -139,6 +141,8 @@ class PfcRule:
             None = the longest that the standard allows at the port's rate.
         watchdog: None = no watchdog.
         ports: selector of ingress ports, of switches only.
+        control: who pauses when XOFF is crossed: the ``switch`` itself, or the ``controller``,
+            which is told and asks for the pause.
     """
 
     tc: int
@@ -149,9 +153,12 @@ class PfcRule:
     response_ns: int | None = None
     watchdog: PauseWatchdog | None = None
     ports: str = "switches"
+    control: str = SWITCH
 
     def __post_init__(self) -> None:
         _check_class(self.tc)
+        if self.control not in PAUSE_CONTROLS:
+            raise UnknownNameError("control", "who pauses", self.control, PAUSE_CONTROLS)
         for name, minimum in (("headroom_bytes", 1), ("response_ns", 0), ("xon_offset_bytes", 0)):
             if getattr(self, name) is not None:
                 _check_range(name, getattr(self, name), minimum, None)

@@ -7,15 +7,19 @@ builds each kind once and lets `traffic.template` patch it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from traffic.wire import (
     IP_TTL,
+    MIN_FRAME_BYTES,
     MSN_MASK,
+    PAUSE_ADDRESS,
     PSN_MASK,
     ROCE_PORT,
     SEND_OPCODES,
@@ -79,6 +83,19 @@ def nak_frame(address: FlowAddress, psn: int, msn: int) -> bytes:
 def cnp_frame(address: FlowAddress) -> bytes:
     """A congestion notification packet (annex A17.9.3): BECN set, 16 reserved bytes."""
     return bytes(_udp(address) / cnp(address.dest_qp))
+
+
+def pause_frame(src_mac: str, quanta: Mapping[int, int]) -> bytes:
+    """A priority flow control frame (IEEE 802.1Qbb), padded to the least Ethernet frame.
+
+    Args:
+        src_mac: address of the port that sends it.
+        quanta: traffic class -> pause time, units of 512 bit times; 0 = go on.
+    """
+    fields: dict[str, Any] = {f"c{tc}_enabled": 1 for tc in quanta}
+    fields |= {f"c{tc}_pause_time": time for tc, time in quanta.items()}
+    ethernet = Ether(src=src_mac, dst=PAUSE_ADDRESS)
+    return bytes(ethernet / MACControlClassBasedFlowControl(**fields)).ljust(MIN_FRAME_BYTES, b"\0")
 
 
 def _acknowledge(address: FlowAddress, psn: int, syndrome: int, msn: int) -> bytes:

@@ -30,6 +30,11 @@ IP_OVERHEAD_BYTES = IPV4_BYTES + UDP_BYTES + BTH_BYTES + ICRC_BYTES
 """What a data packet adds to its payload inside the IP MTU."""
 
 ETHERTYPE_IPV4 = 0x0800
+ETHERTYPE_MAC_CONTROL = 0x8808
+PAUSE_ADDRESS = "01:80:c2:00:00:01"
+"""Where pause frames go; no bridge forwards them (IEEE 802.1Q)."""
+MAX_QUANTA = 0xFFFF
+"""Longest pause of one frame, units of 512 bit times (IEEE 802.3 annex 31B)."""
 IP_PROTOCOL_UDP = 17
 IP_TTL = 64
 ROCE_PORT = 4791

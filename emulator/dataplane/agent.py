@@ -5,6 +5,8 @@ object per line over a Unix stream socket (see `controller.rpc`); `emulator.data
 what can be asked, and besides:
 
     subscribe {interval_ns}    then notifications "queues", with what read_queues answers
+    subscribe_pfc {}           then notifications "pfc" {port, tc, paused, held_bytes}: an ingress
+                               port and class has crossed XOFF or XON
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pathlib import Path
 
 from controller import rpc
 from emulator.dataplane.methods import Methods
+from emulator.dataplane.pause_driver import PauseDriver
 from emulator.dataplane.tables import Tables
 from emulator.kernel import netlink
 from topologies.errors import SpecError
@@ -35,24 +38,32 @@ class _Client:
     decoder: rpc.Decoder = field(default_factory=rpc.Decoder)
     interval_s: float | None = None
     next_s: float = 0.0
+    wants_crossings: bool = False
 
 
 class Agent:
-    """Serves `Methods` to any number of clients on a Unix socket.
+    """Serves `Methods` to any number of clients on a Unix socket, and drives the pauses.
 
     Args:
         path: the socket.
         methods: what can be asked.
         dilation: wall ns per model ns, for the interval of subscriptions.
+        pauses: woken by what crosses XOFF and XON; None where no class is lossless.
     """
 
-    def __init__(self, path: Path, methods: Methods, dilation: float) -> None:
+    def __init__(
+        self, path: Path, methods: Methods, dilation: float, pauses: PauseDriver | None = None
+    ) -> None:
         self._methods, self._dilation = methods, dilation
         self._selector = selectors.DefaultSelector()
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(path))
         self._server.listen()
-        self._selector.register(self._server, selectors.EVENT_READ, None)
+        self._selector.register(self._server, selectors.EVENT_READ, self._accept)
+        if pauses is not None:
+            pauses.listeners.append(self._tell_crossing)
+            for fd, call in pauses.wakers():
+                self._selector.register(fd, selectors.EVENT_READ, call)
 
     def __enter__(self) -> Agent:
         return self
@@ -62,9 +73,8 @@ class Agent:
 
     def close(self) -> None:
         """Ends all connections and serves no more."""
-        for key in list(self._selector.get_map().values()):
-            if key.data is not None:
-                self._drop(key.data)
+        for client in self._clients():
+            self._drop(client)
         self._selector.close()
         self._server.close()
 
@@ -72,10 +82,10 @@ class Agent:
         """Serves until told to stop; looks at that several times a second."""
         while not should_stop():
             for key, _ in self._selector.select(self._patience_s()):
-                if key.data is None:
-                    self._accept()
-                else:
+                if isinstance(key.data, _Client):
                     self._read(key.data)
+                else:
+                    key.data()
             self._notify()
 
     def _patience_s(self) -> float:
@@ -83,9 +93,20 @@ class Agent:
         due = [c.next_s - now for c in self._subscribers()]
         return max(0.0, min([_LOOK_EVERY_S, *due]))
 
+    def _clients(self) -> list[_Client]:
+        data = [key.data for key in self._selector.get_map().values()]
+        return [client for client in data if isinstance(client, _Client)]
+
     def _subscribers(self) -> list[_Client]:
-        data = (key.data for key in self._selector.get_map().values())
-        return [client for client in data if client is not None and client.interval_s is not None]
+        return [client for client in self._clients() if client.interval_s is not None]
+
+    def _tell_crossing(
+        self, port: int, tc: int, paused: bool, _at_ns: int, held_bytes: int
+    ) -> None:
+        for client in self._clients():
+            if client.wants_crossings:
+                told = self._methods.crossing(port, tc, paused, held_bytes)
+                self._tell(client, rpc.Notification("pfc", told))
 
     def _accept(self) -> None:
         connection, _ = self._server.accept()
@@ -117,6 +138,9 @@ class Agent:
         try:
             if request.method == "subscribe":
                 return rpc.Response(request.id, self._subscribe(client, request.params))
+            if request.method == "subscribe_pfc":
+                client.wants_crossings = True
+                return rpc.Response(request.id, {})
             return rpc.Response(request.id, self._methods.call(request.method, request.params))
         except rpc.RpcError as error:
             return error.response(request.id)
@@ -137,11 +161,13 @@ class Agent:
         for client in self._subscribers():
             if client.next_s <= now and client.interval_s is not None:
                 client.next_s = now + client.interval_s
-                try:
-                    line = rpc.encode(rpc.Notification("queues", self._methods.queues()))
-                    client.connection.sendall(line)
-                except OSError:
-                    self._drop(client)
+                self._tell(client, rpc.Notification("queues", self._methods.queues()))
+
+    def _tell(self, client: _Client, message: rpc.Notification) -> None:
+        try:
+            client.connection.sendall(rpc.encode(message))
+        except OSError:
+            self._drop(client)
 
 
 def serve(
@@ -152,9 +178,11 @@ def serve(
     dilation: float,
     burst_ns: int,
     should_stop: Callable[[], bool],
+    pauses: PauseDriver | None = None,
+    pipeline_ns: int = 0,
 ) -> None:
     """Runs the agent in this process, which is in the switches' namespace."""
     with netlink.Session() as session:
-        methods = Methods(plane, emulated_bps, session, run_id, burst_ns)
-        with Agent(path, methods, dilation) as agent:
+        methods = Methods(plane, emulated_bps, session, run_id, burst_ns, pauses, pipeline_ns)
+        with Agent(path, methods, dilation, pauses) as agent:
             agent.serve(should_stop)

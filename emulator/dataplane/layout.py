@@ -91,7 +91,7 @@ PAUSE_CONFIG = np.dtype(
     ],
     align=True,
 )
-PAUSE_CONFIGS = np.dtype([("classes", PAUSE_CONFIG, (CLASSES,))], align=True)
+PAUSE_CONFIGS = np.dtype([("classes", PAUSE_CONFIG, (CLASSES,)), ("closed", "<u8")], align=True)
 PAUSE_STATE = np.dtype(
     [
         ("bytes", "<u8"),

@@ -7,6 +7,8 @@ Values are in target units. A call takes effect only when all of its parameters 
     set_scheduler {port, classes: [{tc, priority, weight}]}  lower priority number first
     set_buffer {switch, bytes, alpha: [8 numbers]}
     read_queues {}                                           bytes, packets, drops, marks per queue
+
+and about pause what `emulator.dataplane.pause_methods` says.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from functools import partial
 
 from controller import rpc
 from emulator.dataplane import building
+from emulator.dataplane.pause_driver import PauseDriver
+from emulator.dataplane.pause_methods import PauseMethods
 from emulator.dataplane.tables import Tables
 from emulator.kernel import netlink, queues
 from emulator.spec.ports import MAX_ALPHA, MAX_THRESHOLD_BYTES, MIN_ALPHA
@@ -40,6 +44,8 @@ class Methods:
         session: netlink in the switches' namespace; None when schedulers cannot be changed.
         run_id: told by hello.
         burst_ns: of the shapers.
+        pauses: drives the gates; None where no class is lossless.
+        pipeline_ns: latency of the switches.
     """
 
     def __init__(
@@ -49,15 +55,19 @@ class Methods:
         session: netlink.Session | None,
         run_id: str,
         burst_ns: int = queues.BURST_NS,
+        pauses: PauseDriver | None = None,
+        pipeline_ns: int = 0,
     ) -> None:
         self._plane, self._bps, self._session, self._run_id = plane, emulated_bps, session, run_id
         self._fabric, self._burst_ns = plane.fabric, burst_ns
+        pfc = PauseMethods(plane, pauses, pipeline_ns, self._port, _traffic_class)
         self._table: dict[str, Callable[[Reader], Action]] = {
             "hello": self._hello,
             "set_ecn": self._set_ecn,
             "set_scheduler": self._set_scheduler,
             "set_buffer": self._set_buffer,
             "read_queues": self._read_queues,
+            **pfc.table,
         }
 
     def call(self, method: str, params: Mapping[str, object]) -> object:
@@ -67,7 +77,7 @@ class Methods:
             rpc.RpcError: unknown method, wrong parameters, or the kernel refused.
         """
         if method not in self._table:
-            known = ", ".join(sorted([*self._table, "subscribe"]))
+            known = ", ".join(sorted([*self._table, "subscribe", "subscribe_pfc"]))
             raise rpc.RpcError(rpc.METHOD_NOT_FOUND, f"no method {method!r}; known: {known}")
         try:
             with Reader(dict(params), method) as reader:
@@ -100,6 +110,11 @@ class Methods:
                 }
             )
         return {"queues": rows}
+
+    def crossing(self, port: int, tc: int, paused: bool, held_bytes: int) -> dict[str, object]:
+        """What is told about a port and class that has crossed XOFF (paused) or XON."""
+        name = self._fabric.port(port).name
+        return {"port": name, "tc": tc, "paused": paused, "held_bytes": held_bytes}
 
     def _hello(self, _reader: Reader) -> Action:
         answer = {

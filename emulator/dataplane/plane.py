@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from emulator.dataplane import layout
 from emulator.dataplane.tables import Tables
 from emulator.kernel.bpf import BpfObject, Ring, map_array
@@ -74,3 +77,7 @@ class DataPlane(Tables):
             if not self.fabric.by_name[port.node].is_switch:
                 ip = host_ip(self.fabric, port.node, self.fabric.link_of(port).plane)
                 self._loaded.put("host_ports", socket.inet_aton(ip), struct.pack("=I", port.index))
+
+    def crossings(self) -> npt.NDArray[np.void]:
+        """What crossed XOFF or XON since the last call, `layout.PAUSE_EVENT`s."""
+        return self.pause_ring.drain()

@@ -154,6 +154,15 @@ class Tables:
         """Whether an egress port drops a class: what is in its queue when it leaves, and comes."""
         self.pauses["classes"]["discard"][port, tc] = on
 
+    def set_gate(self, port: int, tc: int, *, closed: bool) -> None:
+        """Tells the programs and the NICs, which share this memory, what a gate does."""
+        if closed:
+            self.pauses["closed"][port] |= np.uint64(1 << tc)
+        else:
+            self.pauses["closed"][port] &= np.uint64(~(1 << tc) & 0xFF)
+            # The gap since the last departure says nothing about the rate.
+            self.states["run"][port] = 0
+
     @property
     def lossless(self) -> tuple[int, ...]:
         """Classes that are lossless at some port."""

@@ -146,6 +146,13 @@ class Session:
             raise failure
 
 
+def raise_refusals(data: bytes, label: str) -> None:
+    """`KernelError` when answers that were received tell of a refusal."""
+    for _, code in _answers(data):
+        if code:
+            raise KernelError(code, label)
+
+
 def _answers(data: bytes) -> Iterable[tuple[int, int]]:
     offset = 0
     while offset < len(data):

@@ -291,13 +291,15 @@ static __always_inline void count_gap(struct port_state *state, __u64 gap, __u64
 	__sync_fetch_and_add(&state->late_gaps[bucket & (GAP_BUCKETS - 1)], 1);
 }
 
-/* The shaper lets a busy period begin a little fast (its burst), so the first gaps do not count. */
+/* The shaper lets a busy period begin a little fast (its burst), so the first gaps do not count. A
+ * port of which a class is paused may have a queue and nothing to send.
+ */
 static __always_inline void measure_rate(struct port_config *config, struct port_state *state,
-					 __u64 now, __u64 wire_bytes)
+					 __u64 now, __u64 wire_bytes, int paused)
 {
 	__u64 gap = now - state->last_out_ns;
 
-	if (state->run >= SETTLED) {
+	if (state->run >= SETTLED && !paused) {
 		__sync_fetch_and_add(&state->busy_ns, gap);
 		__sync_fetch_and_add(&state->busy_wire_bytes, state->last_out_wire_bytes);
 		__sync_fetch_and_add(&state->busy_gaps, 1);
@@ -305,7 +307,7 @@ static __always_inline void measure_rate(struct port_config *config, struct port
 	}
 	state->last_out_ns = now;
 	state->last_out_wire_bytes = wire_bytes;
-	state->run = queued(state) ? state->run + 1 : 0;
+	state->run = queued(state) && !paused ? state->run + 1 : 0;
 }
 
 static __always_inline void leave_switch(struct __sk_buff *skb, struct port_config *config, __u32 tc)
@@ -331,12 +333,13 @@ static __always_inline int count_out(struct __sk_buff *skb, __u32 sender, __u32 
 	struct port_state *state = bpf_map_lookup_elem(&port_states, &sender);
 	struct class_state *counts;
 	__u32 length = skb->len;
-	int discarded;
+	int discarded, tagged;
 
 	if (!config || !state)
 		return 1;
 	counts = &state->classes[tc & 7];
-	discarded = (config->flags & FLAG_TAGS) && discards_queue(sender, tc);
+	tagged = config->flags & FLAG_TAGS;
+	discarded = tagged && discards_queue(sender, tc);
 	if (discarded) {
 		__sync_fetch_and_add(&counts->in_packets, -1);
 		__sync_fetch_and_add(&counts->in_bytes, -(__u64)length);
@@ -348,7 +351,7 @@ static __always_inline int count_out(struct __sk_buff *skb, __u32 sender, __u32 
 	}
 	if (config->flags & FLAG_SWITCH)
 		leave_switch(skb, config, tc);
-	measure_rate(config, state, now, length + WIRE_OVERHEAD);
+	measure_rate(config, state, now, length + WIRE_OVERHEAD, tagged && is_paused(sender));
 	return !discarded;
 }
 

@@ -33,6 +33,7 @@ struct pause_config {
 
 struct pause_configs {
 	struct pause_config classes[CLASSES];
+	__u64 closed;     /* as an egress port: bit n = the gate of class n is closed */
 };
 
 struct pause_state {
@@ -192,6 +193,13 @@ static __always_inline int discards(struct __sk_buff *skb, __u32 port, __u32 tc)
 	    discards_queue(bpf_ntohs(source[2]), tc))
 		return DISCARDED;
 	return TAKEN;
+}
+
+static __always_inline int is_paused(__u32 port)
+{
+	struct pause_configs *configs = bpf_map_lookup_elem(&pause_configs, &port);
+
+	return configs && configs->closed;
 }
 
 static __always_inline void write_tag(struct __sk_buff *skb, __u32 ingress, __u32 egress)

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from emulator.dataplane import agent as module
 from emulator.dataplane.agent import Agent
 from emulator.dataplane.methods import PROTOCOL, Methods
 from tests.fakes.fabrics import leaf_spine
+from tests.fakes.pausing import PauseRig
 from tests.fakes.plane import FakePlane
+from topologies.settings import PfcRule
 
 FABRIC = leaf_spine(2, 2, 2)
 PATIENCE_S = 20.0
@@ -26,11 +29,12 @@ ECN = {"port": "leaf1-eth3", "tc": 3, "kmin_bytes": 10, "kmax_bytes": 20, "pmax"
 class Serving:
     """An agent that serves in a thread until the test is over."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.plane = path, FakePlane(FABRIC)
+    def __init__(self, path: Path, rig: PauseRig | None = None) -> None:
+        self.path, self.plane = path, rig.plane if rig else FakePlane(FABRIC)
         self._stop = threading.Event()
-        methods = Methods(self.plane, self.plane.emulated_bps, None, "abc123")
-        self.agent = Agent(path, methods, dilation=1.0)
+        driver = rig.driver if rig else None
+        methods = Methods(self.plane, self.plane.emulated_bps, None, "abc123", 1, driver)
+        self.agent = Agent(path, methods, 1.0, driver)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
@@ -180,3 +184,25 @@ def test_clients_see_the_end(tmp_path: Path) -> None:
             client.call("hello")
     with pytest.raises(AgentLostError):
         serving.client()
+
+
+def test_crossings_are_driven_and_told(tmp_path: Path) -> None:
+    """What crosses XOFF wakes the agent, which tells those who asked, and closes the gate."""
+    rule = PfcRule(3, response_ns=1_000)
+    rig = PauseRig(FABRIC, [rule], tmp_path / "log")
+    rig.now_ns = 1 << 60
+    serving = Serving(tmp_path / "agent.sock", rig)
+    try:
+        with serving.client() as client:
+            client.call("subscribe_pfc")
+            rig.plane.cross("leaf1-eth3", 5)
+            (told,) = islice(client.notifications(PATIENCE_S), 1)
+            assert told.method == "pfc"
+            assert told.params == {
+                "port": "leaf1-eth3", "tc": 3, "paused": True, "held_bytes": 10_000,
+            }  # fmt: skip
+            assert client.call("read_pfc") is not None  # after the crossing was dealt with
+        assert rig.gates.done == [("spine1-eth1", 3, True)]
+    finally:
+        serving.end()
+        rig.close()

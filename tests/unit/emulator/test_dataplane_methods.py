@@ -143,9 +143,11 @@ def test_a_queue_that_only_dropped_is_read() -> None:
 
 def test_an_unknown_method_lists_the_known_ones() -> None:
     """With the code that JSON-RPC has for it."""
-    error = refusal("set_pfc", {})
+    error = refusal("set_speed", {})
     assert error.code == rpc.METHOD_NOT_FOUND
     for name in ("hello", "read_queues", "set_buffer", "set_ecn", "set_scheduler", "subscribe"):
+        assert name in error.message
+    for name in ("set_pfc", "pause", "resume", "read_pfc", "subscribe_pfc"):
         assert name in error.message
 
 

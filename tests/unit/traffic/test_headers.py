@@ -225,3 +225,13 @@ def test_traffic_class_is_the_upper_half_of_the_dscp() -> None:
     assert wire.traffic_class(26) == 3
     assert wire.dscp_of(6) == 48
     assert [wire.traffic_class(wire.dscp_of(number)) for number in range(8)] == list(range(8))
+
+
+def test_a_pause_frame_is_as_the_standard_has_it() -> None:
+    """Destination, type, opcode, the vector of enabled classes, a time for each class, padding."""
+    frame = headers.pause_frame("02:01:00:00:00:05", {3: 0xFFFF, 5: 0})
+    assert frame[:14] == bytes.fromhex("0180c2000001 020100000005 8808")
+    assert frame[14:18] == bytes.fromhex("0101 0028")
+    assert frame[18:34] == bytes(6) + b"\xff\xff" + bytes(8)
+    assert frame[34:] == bytes(26)
+    assert len(frame) == 60

@@ -1,0 +1,180 @@
+"""Makes pauses happen: crossings out of the ring, orders to the gates, everything into the log.
+
+It never looks by itself. Two descriptors wake it: the ring of crossings and a timer that goes off
+when a pause or a resume has had its reaction time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.dataplane.pause_log import PauseLogWriter
+from emulator.dataplane.pause_rules import PauseRules
+from emulator.dataplane.pausing import MMU, POLICY, Act, Order, PauseControl
+from emulator.kernel.timers import Timer
+from topologies.settings import PfcRule
+
+Crossing = Callable[[int, int, bool, int, int], None]
+"""Told (ingress port, class, paused, when in wall ns, held bytes)."""
+
+
+class Plane(Protocol):
+    """What is needed of the data plane."""
+
+    pause_fd: int
+
+    def crossings(self) -> npt.NDArray[np.void]:
+        """What crossed XOFF or XON since the last call."""
+
+    def set_pause(self, port: int, tc: int, rule: PfcRule | None) -> None:
+        """The rule of an ingress port and class; None = lossy."""
+
+    def set_discard(self, port: int, tc: int, *, on: bool) -> None:
+        """Whether an egress port drops a class."""
+
+    def set_gate(self, port: int, tc: int, *, closed: bool) -> None:
+        """Tells others what a gate does."""
+
+
+class Gates(Protocol):
+    """What is needed of the gatekeeper."""
+
+    keys: frozenset[tuple[int, int]]
+
+    @property
+    def refusal_fds(self) -> list[int]:
+        """Readable when a change was refused."""
+
+    def set(self, port: int, tc: int, *, closed: bool) -> None:
+        """Closes or opens a gate."""
+
+    def tell(self, port: int, tc: int, *, paused: bool) -> None:
+        """Sends a pause frame, where such are sent."""
+
+    def check(self) -> None:
+        """Raises when a change was refused."""
+
+
+class PauseDriver:
+    """Connects the data plane's crossings, the rules, the gates and the log.
+
+    Args:
+        plane: the data plane.
+        gates: opens and closes.
+        rules: in force; `set_rule` changes them.
+        control: decides when.
+        log: what happened.
+        dilation: wall ns per model ns.
+        now_ns: the monotonic clock.
+
+    Attributes:
+        gates: opens and closes.
+        rules: in force.
+        listeners: told of every crossing, before anything is done about it.
+    """
+
+    def __init__(
+        self,
+        plane: Plane,
+        gates: Gates,
+        rules: PauseRules,
+        control: PauseControl,
+        log: PauseLogWriter,
+        dilation: float,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._plane, self.gates, self.rules = plane, gates, rules
+        self._control, self._log, self._now_ns = control, log, now_ns
+        self._dilation = dilation
+        self._untold: dict[tuple[int, int], tuple[bool, int]] = {}
+        self._ring_fd, self._timer = plane.pause_fd, Timer()
+        self.listeners: list[Crossing] = []
+
+    def on_ring(self) -> None:
+        """The ring has something."""
+        for event in self._plane.crossings().tolist():
+            at_ns, changes, held, headroom, _, port, tc = event[:7]
+            paused = bool(changes & 1)
+            for listener in self.listeners:
+                listener(port, tc, paused, at_ns, held + headroom)
+            if not self.rules.is_local(port, tc):
+                self._untold[port, tc] = paused, at_ns
+                continue
+            self.gates.tell(port, tc, paused=paused)
+            self._control.crossed(port, tc, changes, at_ns, held + headroom)
+        self._perform()
+
+    def on_timer(self) -> None:
+        """The timer has gone off."""
+        self._timer.clear()
+        self._perform()
+
+    def wish(self, port: int, tc: int, *, paused: bool, for_ns: int | None = None) -> None:
+        """A policy wants an ingress port to pause its peer, or to let it go on.
+
+        Where the policy answers to a crossing, the reaction is counted from there.
+
+        Args:
+            port: index of the ingress port.
+            tc: class.
+            paused: pause or resume.
+            for_ns: the pause ends by itself after so long, model ns; None = it does not.
+        """
+        now = self._now_ns()
+        told, crossed_ns = self._untold.pop((port, tc), (not paused, now))
+        self.gates.tell(port, tc, paused=paused)
+        until = None if for_ns is None else now + round(for_ns * self._dilation)
+        asked_ns = crossed_ns if told == paused else now
+        self._control.wish(port, tc, POLICY, now, paused=paused, until_ns=until, asked_ns=asked_ns)
+        self._perform()
+
+    def set_rule(self, port: int, tc: int, rule: PfcRule | None) -> None:
+        """Changes the rule of an ingress port and class; a class that becomes lossy is resumed."""
+        self.rules.put(port, tc, rule)
+        self._plane.set_pause(port, tc, rule)
+        if rule is None:
+            self._control.wish(port, tc, MMU, self._now_ns(), paused=False)
+            self._perform()
+
+    def wakers(self) -> list[tuple[int, Callable[[], None]]]:
+        """(descriptor, what to call when it is readable) of all that wakes it."""
+        refusals = [(fd, self.gates.check) for fd in self.gates.refusal_fds]
+        own = [(self._ring_fd, self.on_ring), (self._timer.fileno(), self.on_timer)]
+        return [*own, *refusals]
+
+    def paused(self) -> list[tuple[int, int]]:
+        """(port, class) of all gates that are closed."""
+        return self._control.paused()
+
+    def close(self) -> None:
+        """Writes the end of the log."""
+        self._log.close()
+        self._timer.close()
+
+    def _perform(self) -> None:
+        for order in self._orders():
+            self._carry_out(order)
+            self._log.add(order, self._now_ns())
+        self._log.flush()
+        self._timer.set(self._control.next_ns())
+
+    def _orders(self) -> Iterator[Order]:
+        """What is due now, and what becomes so while that is being done."""
+        while (at_ns := self._control.next_ns()) is not None and at_ns <= (now := self._now_ns()):
+            yield from self._control.due(now)
+
+    def _carry_out(self, order: Order) -> None:
+        port, tc, closed = order.port, order.tc, order.act is Act.CLOSE
+        if order.act is Act.RESTORE:
+            self._plane.set_discard(port, tc, on=False)
+            return
+        if order.act is Act.STORM_DROP:
+            self._plane.set_discard(port, tc, on=True)
+        self._plane.set_gate(port, tc, closed=closed)
+        if (port, tc) in self.gates.keys:
+            self.gates.set(port, tc, closed=closed)

@@ -1,0 +1,117 @@
+"""Stand-ins for what the pause driver works with: crossings by hand, gates that take notes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.dataplane import layout
+from emulator.dataplane.pause_driver import PauseDriver
+from emulator.dataplane.pause_log import PauseLogReader, PauseLogWriter, Records
+from emulator.dataplane.pause_rules import PauseRules
+from emulator.dataplane.pausing import PauseControl
+from tests.fakes.plane import FakePlane
+from topologies.model import Fabric
+from topologies.pause import settled
+from topologies.settings import PfcRule
+
+
+class PausedPlane(FakePlane):
+    """A data plane whose crossings a test makes."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        super().__init__(fabric)
+        self.pause_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._crossed: list[tuple[int, ...]] = []
+        self._changes: dict[tuple[int, int], int] = {}
+
+    def cross(self, port: str, at_ns: int, tc: int = 3, held: int = 9_000) -> None:
+        """A port and class crosses XOFF, and the next time XON."""
+        index = self.fabric.port_named(port).index
+        changes = self._changes[index, tc] = self._changes.get((index, tc), 0) + 1
+        kind = layout.EVENT_XOFF if changes & 1 else layout.EVENT_XON
+        self._crossed.append((at_ns, changes, held, 1_000, 0, index, tc, kind))
+        os.eventfd_write(self.pause_fd, 1)
+
+    def crossings(self) -> npt.NDArray[np.void]:
+        """What was crossed since the last call."""
+        events = np.zeros(len(self._crossed), layout.PAUSE_EVENT)
+        names = [name for name in layout.PAUSE_EVENT.names or () if name != "pad"]
+        for event, values in zip(events, self._crossed, strict=True):
+            for name, value in zip(names, values, strict=True):
+                event[name] = value
+        if self._crossed:
+            os.eventfd_read(self.pause_fd)
+        self._crossed.clear()
+        return events
+
+    def close(self) -> None:
+        """Frees the descriptor."""
+        os.close(self.pause_fd)
+
+
+class NotingGates:
+    """Gates that note what they are told."""
+
+    refusal_fds: list[int] = []  # noqa: RUF012 - never changed
+
+    def __init__(self, fabric: Fabric, classes: tuple[int, ...]) -> None:
+        self.keys = frozenset((port.index, tc) for port in fabric.ports for tc in classes)
+        self.done: list[tuple[str, int, bool]] = []
+        self.told: list[tuple[str, int, bool]] = []
+        self._fabric = fabric
+
+    def set(self, port: int, tc: int, *, closed: bool) -> None:
+        """(port, class, closed)."""
+        self.done.append((self._fabric.port(port).name, tc, closed))
+
+    def tell(self, port: int, tc: int, *, paused: bool) -> None:
+        """(port, class, paused)."""
+        self.told.append((self._fabric.port(port).name, tc, paused))
+
+    def check(self) -> None:
+        """Nothing is ever refused."""
+
+
+class PauseRig:
+    """A driver over fakes, with a clock that a test sets.
+
+    Attributes:
+        now_ns: the clock.
+        plane: makes crossings.
+        gates: what was done.
+        driver: under test.
+    """
+
+    def __init__(
+        self, fabric: Fabric, rules: list[PfcRule], log: Path, dilation: float = 1.0
+    ) -> None:
+        self.now_ns = 0
+        self.plane = PausedPlane(fabric)
+        resolved = settled(rules, fabric)
+        self.plane.apply_pfc(resolved)
+        self.gates = NotingGates(fabric, tuple(sorted({rule.tc for rule in rules})))
+        in_force = PauseRules(fabric, resolved, lambda _link: 0)
+        control = PauseControl(fabric, in_force.reaction_ns, in_force.watchdog, dilation)
+        self.driver = PauseDriver(
+            self.plane, self.gates, in_force, control, PauseLogWriter(log), dilation,
+            lambda: self.now_ns,
+        )  # fmt: skip
+        self._reader = PauseLogReader(log)
+
+    def at(self, now_ns: int) -> None:
+        """It is so late, and the timer has gone off."""
+        self.now_ns = now_ns
+        self.driver.on_timer()
+
+    def log(self) -> Records:
+        """What was logged since the last call."""
+        return self._reader.read()
+
+    def close(self) -> None:
+        """Frees descriptors."""
+        self.driver.close()
+        self.plane.close()

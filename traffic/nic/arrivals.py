@@ -20,7 +20,7 @@ Run = tuple[int, list[int], int, int, int, int, int]
 AETH of the first). Times do not fall; all other packets are SEND Middle of that length and ToS."""
 
 _KEYS = ("psn", "length", "opcode", "tos", "aeth")
-_FEW = 24
+_FEW = 32
 
 
 def runs(records: Records) -> Iterator[Run]:

@@ -12,7 +12,7 @@ from traffic.nic.parameters import NicParameters
 from traffic.nic.receiver import Receiver
 from traffic.nic.sender import Burst, Message, Sender, unwrap
 from traffic.tasks import Flow
-from traffic.wire import PSN_MASK, FlowAddress, data_frame_bytes, wire_bytes
+from traffic.wire import PSN_MASK, FlowAddress, data_frame_bytes, traffic_class, wire_bytes
 
 QP_BASE = 0x100
 _REORDER_TICKS = 4
@@ -96,7 +96,7 @@ class Connection:
 
     __slots__ = (
         "_gate", "arriving", "back", "ends", "frame_bytes", "lane", "line_gap_ns", "number",
-        "order", "queued", "receiver", "sender", "templates", "wire_bytes",
+        "order", "queued", "receiver", "sender", "templates", "traffic_class", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, number: int, ends: Endpoints, parameters: NicParameters) -> None:
@@ -116,6 +116,7 @@ class Connection:
         self.wire_bytes = wire_bytes(self.frame_bytes)
         self.line_gap_ns = self.wire_bytes * 8e9 / ends.rate_bps
         self.queued = False
+        self.traffic_class = traffic_class(ends.address.dscp)
 
     @property
     def sender_qp(self) -> int:
@@ -145,28 +146,32 @@ class Connection:
             limit_ns: what is due until then.
             tally: where what happens is added up.
         """
-        lane = self.lane
-        while count := lane.due(limit_ns):
-            run = lane.runs[0]
-            if self.order.concerns(run.first, self.receiver.expected & PSN_MASK):
-                self._one_by_one(run, count, tally)
+        runs, order, receiver = self.lane.runs, self.order, self.receiver
+        while runs and (count := runs[0].due(limit_ns)):
+            if order.concerns(runs[0].first, receiver.expected & PSN_MASK):
+                self._one_by_one(runs[0], count, tally)
             else:
-                self._together(run, count, tally)
+                self._together(runs[0], count, tally)
 
     def _together(self, run: Run, count: int, tally: Tally) -> None:
         """The next packets of a run, none of which has to wait for another one."""
-        psn24, begin = run.first, run.at
-        due_ns = run.due_ns(begin + count - 1)
+        first, due_ns = run.first, run.due_ns(run.at + count - 1)
         if run.marked:
-            tally.marked += count
-            self._count_marks(psn24, count)
-            dues = map(run.due_ns, range(begin, begin + count))
-            tally.notify += [self for now_ns in dues if self._notifies(now_ns)]
+            self._mark(run, count, tally)
         self.lane.take_off(count)
         tally.packets += count
-        tally.last_due_ns = max(tally.last_due_ns, due_ns)
-        if self.receiver.on_run(psn24, count, run.ends_message):
+        if due_ns > tally.last_due_ns:
+            tally.last_due_ns = due_ns
+        if self.receiver.on_run(first, count, run.ends_message):
             tally.done.append((due_ns, self.arriving.popleft()))
+
+    def _mark(self, run: Run, count: int, tally: Tally) -> None:
+        """The next packets of a run carry CE."""
+        tally.marked += count
+        self._count_marks(run.first, count)
+        if self._gate is not None:
+            dues = map(run.due_ns, range(run.at, run.at + count))
+            tally.notify += [self for now_ns in dues if self._gate.marked(self.number, now_ns)]
 
     def _one_by_one(self, run: Run, count: int, tally: Tally) -> None:
         """The next packets of a run, each of which may have to wait for one that it overtook."""
@@ -195,11 +200,8 @@ class Connection:
         if ce:
             self._count_marks(psn24, 1)
         done = self.arriving.popleft() if self.receiver.on_packet(psn24, opcode) else None
-        return done, ce and self._notifies(now_ns)
-
-    def _notifies(self, now_ns: int) -> bool:
-        """Whether a packet that arrives with CE now is answered by a CNP."""
-        return self._gate is not None and self._gate.marked(self.number, now_ns)
+        notify = ce and self._gate is not None and self._gate.marked(self.number, now_ns)
+        return done, notify
 
     def _count_marks(self, psn24: int, count: int) -> None:
         """Marks count for the message that they arrived in; those of messages long done do not."""

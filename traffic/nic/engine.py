@@ -179,14 +179,9 @@ class NicEngine:
             sender.on_ack(psn, due)
         else:
             sender.on_nak(psn, due)
-        self._settle(connection)
-
-    def _settle(self, connection: Connection) -> None:
-        """Queues a connection that may send and forgets one that waits for nothing."""
-        sender = connection.sender
-        if sender.next < sender.end:
+        if sender.next < sender.end and not connection.queued:
             self._activate(connection)
-        if connection.idle:
+        if sender.oldest == sender.end:
             self._waiting.discard(connection.number)
 
     def _activate(self, connection: Connection) -> None:
@@ -243,11 +238,11 @@ class NicEngine:
         """Fills the queues of the NICs that have something to send, by port."""
         if not self._busy:
             return
-        backlog = self.medium.backlog()
+        backlog, paused = self.medium.backlog(), self.medium.paused()
         horizon = now + self.plan.parameters.lookahead_ns
         for port in sorted(self._busy):
             nic = self.plan.nics[port]
-            nic.sync(now, int(backlog[port]))
+            nic.sync(now, int(backlog[port]), int(paused[port]))
             for grant in nic.fill(now, horizon):
                 self._outbox.add_burst(grant)
                 self._timers.watch(grant.connection)

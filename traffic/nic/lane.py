@@ -53,38 +53,30 @@ class Run:
     """Packets that follow each other.
 
     Attributes:
-        psn: 24-bit sequence number of the first packet.
+        first: 24-bit sequence number of the first packet that is left.
+        at: its index in `times`: how many packets have been taken off.
         times: when each packet was seen, model ns, not falling.
-        at: how many of them have been taken off.
         length: frame bytes.
         opcode: of the first packet; the others are SEND Middle.
         tos: the IPv4 type-of-service byte.
         next: the sequence number that continues it; -1 when nothing does.
+        ends_message: whether it is the last packet of a message.
+        marked: whether its packets carry CE.
     """
 
-    __slots__ = ("_floor_ns", "_hold_ns", "at", "length", "next", "opcode", "psn", "times", "tos")
+    __slots__ = (
+        "_floor_ns", "_hold_ns", "at", "ends_message", "first", "length", "marked", "next",
+        "opcode", "times", "tos",
+    )  # fmt: skip
 
-    def __init__(self, psn: int, times: list[int], length: int, opcode: int, tos: int,
+    def __init__(self, first: int, times: list[int], length: int, opcode: int, tos: int,
                  hold_ns: int, floor_ns: int) -> None:  # fmt: skip
-        self.psn, self.times, self.at = psn, times, 0
+        self.first, self.times, self.at = first, times, 0
         self.length, self.opcode, self.tos = length, opcode, tos
         self._hold_ns, self._floor_ns = hold_ns, floor_ns
-        self.next = _CLOSED if opcode in ENDS_MESSAGE else (psn + len(times)) & PSN_MASK
-
-    @property
-    def first(self) -> int:
-        """24-bit sequence number of the first packet that is left."""
-        return (self.psn + self.at) & PSN_MASK
-
-    @property
-    def marked(self) -> bool:
-        """True when its packets carry CE."""
-        return self.tos & ECN_MASK == CE
-
-    @property
-    def ends_message(self) -> bool:
-        """True when it is the last packet of a message."""
-        return self.opcode in ENDS_MESSAGE
+        self.marked = tos & ECN_MASK == CE
+        self.ends_message = opcode in ENDS_MESSAGE
+        self.next = _CLOSED if self.ends_message else (first + len(times)) & PSN_MASK
 
     def due_ns(self, index: int) -> int:
         """When a packet is due, by its place in the run."""
@@ -98,8 +90,8 @@ class Run:
 
     def find_ns(self, psn24: int) -> int | None:
         """When a packet that is left is due, by its number; None when it is not here."""
-        index = (psn24 - self.psn) & PSN_MASK
-        return self.due_ns(index) if self.at <= index < len(self.times) else None
+        index = self.at + ((psn24 - self.first) & PSN_MASK)
+        return self.due_ns(index) if index < len(self.times) else None
 
 
 class Lane(Line):
@@ -138,14 +130,11 @@ class Lane(Line):
         run = self.runs[0]
         return run.due_ns(run.at)
 
-    def due(self, limit_ns: int) -> int:
-        """How many packets of the oldest run are due."""
-        return self.runs[0].due(limit_ns) if self.runs else 0
-
     def take_off(self, count: int) -> None:
         """So many packets of the oldest run are gone."""
         run = self.runs[0]
         run.at += count
+        run.first = (run.first + count) & PSN_MASK
         if run.at == len(run.times):
             run.next = _CLOSED
             self.runs.popleft()

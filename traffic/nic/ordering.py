@@ -41,10 +41,10 @@ class Reorderer:
 
         When nothing is held and the expected one is not on its way, all of them pass.
         """
-        if self._held:
-            return True
+        if psn24 == expected24 or self._held:
+            return bool(self._held)
         ahead = (psn24 - expected24) & PSN_MASK
-        return 0 < ahead < _HALF and self._lane.find_ns(expected24) is not None
+        return ahead < _HALF and self._lane.find_ns(expected24) is not None
 
     def due(self, packet: Packet, due_ns: int, expected24: int) -> list[Packet]:
         """The packets to deliver now that one is due, in order; none while it has to wait.

@@ -1,7 +1,8 @@
 """Which packets a host's NIC may put into its egress queue now. PURE.
 
 The queue below shapes to the line rate, so the engine only has to keep it fed: it fills up to a
-horizon a little ahead of now, round robin over connections. The NIC notes when it could have sent
+horizon a little ahead of now, round robin over connections. A class that is paused has what it
+needs in the queue already and gets no more, so it holds up no other class. The NIC notes when it could have sent
 but came late, the emulation's own fault and part of the verdict.
 """
 
@@ -45,6 +46,7 @@ class NicQueue:
         self.busy_ns = 0.0
         self._active: deque[Connection] = deque()
         self._backlogged = False
+        self._paused = 0
 
     def activate(self, connection: Connection) -> None:
         """The connection may have something to send."""
@@ -57,8 +59,15 @@ class NicQueue:
         """True while some connection wants to send."""
         return bool(self._active)
 
-    def sync(self, now_ns: int, backlog_bytes: int) -> None:
-        """Takes over what is really in the queue, and notes whether it ran dry for want of us."""
+    def sync(self, now_ns: int, backlog_bytes: int, paused: int = 0) -> None:
+        """Takes over what is really in the queue, and notes whether it ran dry for want of us.
+
+        Args:
+            now_ns: now.
+            backlog_bytes: wire bytes that wait and may leave.
+            paused: classes that may not, as bits.
+        """
+        self._paused = paused
         if self._backlogged:
             late = 0 if backlog_bytes else max(0, int(now_ns - self.free_ns))
             self.lateness_ns.append(late)
@@ -87,15 +96,17 @@ class NicQueue:
             else:
                 waiting += 1
             active.rotate(-1)
-        self._backlogged = self._has_more(now_ns)
+        self._backlogged = self.free_ns >= horizon_ns and self._has_more(now_ns)
         return grants
 
     def _has_more(self, now_ns: int) -> bool:
-        """Whether some connection could go on as soon as the queue is empty.
+        """Whether some connection could go on as soon as the queue, which is full, is empty.
 
-        Only when the queue reaches to the horizon: else it would have been granted its packets.
+        A queue that does not reach to the horizon was given all that there was for it.
         """
         for connection in self._active:
+            if self._paused >> connection.traffic_class & 1:
+                continue
             sender = connection.sender
             if sender.allowed() > 0 and sender.due_ns(now_ns) <= self.free_ns:
                 return True
@@ -103,6 +114,8 @@ class NicQueue:
 
     def _eligible(self, connection: Connection, most: int, now_ns: int, horizon_ns: int) -> int:
         """How many packets, of those allowed, may go now: by room in the queue and by rate."""
+        if self._paused >> connection.traffic_class & 1:
+            return 0
         sender = connection.sender
         count = min(most, math.ceil((horizon_ns - self.free_ns) / connection.line_gap_ns))
         rate_bps = sender.rate_bps(now_ns)

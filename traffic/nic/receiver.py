@@ -9,7 +9,9 @@ Duplicates are acknowledged again.
 from __future__ import annotations
 
 from traffic.nic.lane import ENDS_MESSAGE
-from traffic.nic.sender import unwrap
+from traffic.wire import PSN_MASK
+
+_HALF = (PSN_MASK + 1) // 2
 
 
 class Receiver:
@@ -49,17 +51,20 @@ class Receiver:
         Returns:
             True when they complete a message.
         """
-        psn, expected = unwrap(psn24, self.expected), self.expected
-        if psn > expected:
+        expected = self.expected
+        ahead = (psn24 - expected) & PSN_MASK
+        if 0 < ahead < _HALF:
             self.discarded += count
-            if self._nak_sent_for != expected:
-                self._nak_due = True
+            self._nak_due = self._nak_due or self._nak_sent_for != expected
             return False
         self._ack_due = True
-        self.duplicates += min(count, expected - psn)
-        if psn + count <= expected:
+        if ahead:  # had been received before, maybe not all of them
+            again = PSN_MASK + 1 - ahead
+            self.duplicates += min(count, again)
+            count -= again
+        if count <= 0:
             return False
-        self.expected = psn + count
+        self.expected = expected + count
         self.completed += ends_message
         return ends_message
 

@@ -34,7 +34,7 @@ class Path:
         """All of them in the order in which they are let through."""
         through: list[int] = []
         while self.lane.runs:
-            psn, at = self.lane.runs[0].psn, self.lane.next_ns
+            psn, at = self.lane.runs[0].first, self.lane.next_ns
             asked = self.order.concerns(psn, self.expected)
             self.lane.take_off(1)
             ready = self.order.due(packet(psn), at, self.expected)

@@ -287,9 +287,8 @@ def test_a_stream_of_packets_is_one_run_however_it_is_interleaved() -> None:
     found = [(run[0], run[2], len(run[1])) for run in joined(np.array(table, RECORD))]
     assert found == [(pair, psn, count) for pair in (0x101, 0x103, 0x105)
                      for psn, count in ((0, 9), (9, 1))]  # fmt: skip
-    few = np.array(table[:3], RECORD)
+    few, many = np.array(table[:3], RECORD), np.array(2 * table, RECORD)
     assert list(runs(few)) == list(singles(few))
-    many = np.array(table, RECORD)
     assert list(runs(many)) == list(joined(many))
 
 

@@ -82,8 +82,12 @@ class KernelMedium:
         return records
 
     def backlog(self) -> npt.NDArray[np.int64]:
-        """Wire bytes that wait at each port."""
+        """Wire bytes that wait at each port in classes that are not paused."""
         return self._plane.backlog_wire_bytes()
+
+    def paused(self) -> npt.NDArray[np.int64]:
+        """Classes that are paused at each port, as bits."""
+        return self._plane.paused_classes()
 
     def inside_switches(self) -> int:
         """Packets that a switch has taken and not put into a queue yet."""

@@ -22,6 +22,7 @@ WIRE_OVERHEAD_BYTES = FCS_BYTES + PREAMBLE_AND_GAP_BYTES
 _NS_PER_S = 1_000_000_000
 _COUNTERS = layout.CLASS_STATE.names or ()
 _PAUSE_COUNTERS = ("peak_headroom", "drop_packets", "lost_events")
+_CLASS_NUMBERS, _ONE = np.arange(layout.CLASSES, dtype=np.uint64), np.uint64(1)
 _CLASS_WORDS = layout.CLASSES * len(_COUNTERS)
 
 Rows = npt.NDArray[np.void]
@@ -192,10 +193,18 @@ class Tables:
         return self._column("in_bytes") - self._column("out_bytes")
 
     def backlog_wire_bytes(self) -> npt.NDArray[np.int64]:
-        """Wire bytes that wait at each port now, int64[port index]."""
+        """Wire bytes that wait at each port now and are not paused, int64[port index]."""
         packets = self._column("in_packets") - self._column("out_packets")
-        total: npt.NDArray[np.int64] = (self.queued_bytes() + packets * WIRE_OVERHEAD_BYTES).sum(1)
+        waiting = self.queued_bytes() + packets * WIRE_OVERHEAD_BYTES
+        closed = self.pauses["closed"]
+        if closed.any():
+            waiting[(closed[:, None] >> _CLASS_NUMBERS & _ONE).astype(bool)] = 0
+        total: npt.NDArray[np.int64] = waiting.sum(1)
         return total
+
+    def paused_classes(self) -> npt.NDArray[np.int64]:
+        """Classes whose gates are closed, as bits, int64[port index]."""
+        return self.pauses["closed"].astype(np.int64)
 
     def inside_switches(self) -> int:
         """Packets that have left one queue and not reached the next: the switches' own work.

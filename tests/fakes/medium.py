@@ -251,6 +251,10 @@ class FakeMedium:
             backlog[port] = queue.wire_bytes
         return backlog
 
+    def paused(self) -> npt.NDArray[np.int64]:
+        """Nothing is ever paused."""
+        return np.zeros(max(self._nics) + 1, np.int64)
+
     def inside_switches(self) -> int:
         """What a test says."""
         return self.inside

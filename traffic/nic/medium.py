@@ -31,7 +31,10 @@ class Medium(Protocol):
         """Sends n frames, grouped by port; returns how many the kernel took (normally all)."""
 
     def backlog(self) -> npt.NDArray[np.int64]:
-        """Wire bytes that wait in the egress queue of each port, by port index."""
+        """Wire bytes that wait in each port's egress queue and are not paused, by port index."""
+
+    def paused(self) -> npt.NDArray[np.int64]:
+        """Traffic classes that may not leave a port now, as bits, by port index."""
 
     def inside_switches(self) -> int:
         """Packets that are in none of the queues but inside a switch: the emulation's own work."""

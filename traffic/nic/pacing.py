@@ -2,8 +2,8 @@
 
 The queue below shapes to the line rate, so the engine only has to keep it fed: it fills up to a
 horizon a little ahead of now, round robin over connections. A class that is paused has what it
-needs in the queue already and gets no more, so it holds up no other class. The NIC notes when it could have sent
-but came late, the emulation's own fault and part of the verdict.
+needs in the queue already and gets no more, so it holds up no other class. The NIC notes when it
+could have sent but came late, the emulation's own fault and part of the verdict.
 """
 
 from __future__ import annotations

@@ -63,6 +63,22 @@ def test_a_pause_rule_can_be_replaced_and_taken_away() -> None:
     assert one.lossless == ()
 
 
+def test_what_is_paused_is_no_backlog() -> None:
+    """The NICs share this memory: a paused class waits, and the others' backlog counts."""
+    one, index = plane(), FABRIC.port_named("h1-eth1").index
+    one.enter("h1-eth1", 3)
+    one.enter("h1-eth1", 2, tc=5)
+    one.set_gate(index, 3, closed=True)
+    assert int(one.backlog_wire_bytes()[index]) == 2 * (LENGTH + 24)
+    assert one.paused_classes()[index] == 1 << 3
+    one.set_gate(index, 5, closed=True)
+    assert int(one.backlog_wire_bytes()[index]) == 0
+    one.states["run"][index] = 9
+    one.set_gate(index, 3, closed=False)
+    assert int(one.backlog_wire_bytes()[index]) == 3 * (LENGTH + 24)
+    assert one.states["run"][index] == 0
+
+
 def test_a_discard_is_for_one_class_of_one_port() -> None:
     """Set by the watchdog, and taken back."""
     one = plane()

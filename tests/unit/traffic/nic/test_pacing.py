@@ -56,6 +56,22 @@ def test_what_waits_in_the_queue_counts() -> None:
     assert packets(queue.fill(10_000, 11_500)) == {0: 2}
 
 
+def test_a_paused_class_gets_nothing_and_holds_up_no_other() -> None:
+    """The other class gets the line; the paused one goes on where it stood, and nobody was late."""
+    queue, (paused, other) = nic(*[MANY * PAYLOAD] * 2)
+    other.traffic_class = 5
+    queue.fill(0, 1_500)
+    queue.sync(10_000, 0, paused=1 << paused.traffic_class)
+    queue.lateness_ns.pop()
+    assert packets(queue.fill(10_000, 11_500)) == {1: 5}
+    queue.sync(20_000, 0, paused=1 << paused.traffic_class | 1 << 5)
+    assert queue.fill(20_000, 21_500) == []
+    queue.lateness_ns.pop()
+    queue.sync(30_000, 0, paused=1 << 5)
+    assert len(queue.lateness_ns) == 0
+    assert packets(queue.fill(30_000, 31_500)) == {0: 5}
+
+
 def test_connections_take_turns() -> None:
     """None gets more than a turn ahead of another, over many fills."""
     queue, _ = nic(*[MANY * PAYLOAD] * 3)

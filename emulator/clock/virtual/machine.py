@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -110,6 +111,8 @@ class Guest:
             die_with_parent()
             os.setsid()
             os.sched_setaffinity(0, {processor})
+            # A panic aborts; nobody wants the guest's memory as a file then.
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             # Address randomisation would change how much memory the guest finds.
             _libc.personality(_ADDR_NO_RANDOMIZE)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import itertools
 import os
 import socket
 import warnings
@@ -39,11 +40,34 @@ def _prepare(root: str) -> None:
         wsgi.ALREADY_HANDLED = object()  # type: ignore[attr-defined]
 
 
+def _put_in_order() -> None:
+    """What is due, or has come, at one moment is handled in an order that repeats.
+
+    eventlet goes by the addresses of objects in memory, which depend on as little as the length of
+    path names. Under the virtual clock many things happen at one moment, and runs must repeat.
+    """
+    timer = importlib.import_module("eventlet.hubs.timer").Timer
+    listener = importlib.import_module("eventlet.hubs.hub").FdListener
+    if "number" in vars(timer):
+        return
+    numbers, construct = itertools.count(), timer.__init__
+
+    def numbered(self: Any, *args: Any, **keys: Any) -> None:
+        self.number = next(numbers)
+        construct(self, *args, **keys)
+
+    timer.number = 0
+    timer.__init__ = numbered
+    timer.__lt__ = lambda self, other: self.number < other.number
+    listener.__hash__ = lambda self: hash((self.fileno, self.evtype == "read"))
+
+
 def _import(root: str) -> str:
     """Import all that we use of a framework; gives its name and version."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # eventlet announces its end at every import
         _prepare(root)
+        _put_in_order()
         for name in _MODULES:
             importlib.import_module(f"{root}.{name}")
     return f"{DISTRIBUTION[root]} {importlib.metadata.version(DISTRIBUTION[root])}"

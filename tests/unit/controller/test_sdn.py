@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import random
 from typing import Any
 
 import pytest
@@ -167,3 +169,24 @@ def test_error_about_something_else(refused: bytes, shown: str) -> None:
     connection = openflow.Connection(FakeDatapath())
     connection.send(RULES)
     assert shown in connection.describe_error(parse(of_wire.error(0, 1, 1, refused)))
+
+
+def test_timers_of_one_moment_keep_the_order_in_which_they_were_made() -> None:
+    """Not that of their addresses in memory, which no two runs need have in common."""
+    timer = importlib.import_module("eventlet.hubs.timer").Timer
+    made = [timer(0, print) for _ in range(100)]
+    mixed = random.Random(1).sample(made, len(made))
+    assert sorted((1.0, entry) for entry in mixed) == [(1.0, entry) for entry in made]
+
+
+def test_what_comes_on_several_sockets_at_once_has_one_order() -> None:
+    """The hub keeps listeners in a set; its order follows from the sockets' numbers alone."""
+    hub = importlib.import_module("eventlet.hubs.hub")
+
+    def order(spare: int) -> list[int]:
+        unused = [object() for _ in range(spare)]
+        listeners = [hub.FdListener(hub.READ, fd, None, None, None) for fd in (9, 12, 7, 31)]
+        del unused
+        return [fd for _, fd in {(listener, listener.fileno) for listener in listeners}]
+
+    assert len({tuple(order(spare)) for spare in range(50)}) == 1

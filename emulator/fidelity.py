@@ -8,6 +8,8 @@ The limits, and why:
   of a busy port must be late by less than one packet's time or 1 ms, whichever is more.
 - switching: what packets spend inside the emulated switches beyond the idle time, which the NICs
   make up for, lengthens every round trip; 10 % of the unloaded round trip is tolerated.
+- pauses: 99 of 100 gates must close within 1 ms of wall time, what automatic headroom allows for;
+  a lossless class that lost something when they did not is a matter of dilation.
 - unloaded round trip: 5 % of the prediction.
 """
 
@@ -28,6 +30,7 @@ SWITCHING_LIMIT = 0.10
 STARVED_LIMIT = 0.01
 LATE_GAPS_LIMIT = 0.01
 LATE_FLOOR_US = 1000.0
+PAUSE_LATENESS_NS = 1_000_000
 MIN_GAPS = 200
 MIN_BUSY_SHARE = 0.05
 _BITS = 8
@@ -66,6 +69,9 @@ class Evidence:
         drained: whether the network fell silent at the end.
         missing_marks: places whose queue exceeded Kmax by far and that marked nothing.
         lossless: traffic classes that must not lose anything.
+        headroom_drops: packets that an ingress port and class had no headroom for, by name.
+        pause_lateness_ns: how late 99 of 100 gates closed, wall ns.
+        lost_crossings: crossings of XOFF or XON that the agent was not told of.
         troubles: anything else that makes the run invalid, as sentences.
     """
 
@@ -81,6 +87,9 @@ class Evidence:
     drained: bool = True
     missing_marks: Sequence[str] = ()
     lossless: Sequence[int] = ()
+    headroom_drops: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    pause_lateness_ns: float = 0.0
+    lost_crossings: int = 0
     troubles: Sequence[str] = ()
 
 
@@ -138,7 +147,11 @@ def _late_share(histogram: npt.NDArray[np.uint64], limit_us: float) -> float:
 def judge(evidence: Evidence) -> Verdict:
     """The verdict on a run."""
     faults = [*_conservation(evidence), *_consistency(evidence), *evidence.troubles]
-    slow = list(_keeping_up(evidence))
+    slow, losses = list(_keeping_up(evidence)), _losses(evidence)
+    if evidence.pause_lateness_ns > PAUSE_LATENESS_NS:
+        slow += [_late_pauses(evidence), *losses]
+    else:
+        faults += losses
     return Verdict(not faults and not slow, (*faults, *slow), bool(slow) and not faults)
 
 
@@ -151,12 +164,27 @@ def _conservation(evidence: Evidence) -> list[str]:
         reasons.append(f"{packets.queued} packets still waited in queues at the end")
     elif not evidence.drained:
         reasons.append("the network had not fallen silent at the end")
-    reasons += [
+    return reasons
+
+
+def _losses(evidence: Evidence) -> list[str]:
+    """What lossless classes lost, and for want of which headroom."""
+    lost = [
         f"lossless class {tc} lost {count} packets at {place}"
-        for (place, tc), count in packets.dropped_at.items()
+        for (place, tc), count in evidence.packets.dropped_at.items()
         if tc in evidence.lossless
     ]
-    return reasons
+    return lost + [
+        f"the headroom of class {tc} at {place} was too small for {count} packets"
+        for (place, tc), count in evidence.headroom_drops.items()
+    ]
+
+
+def _late_pauses(evidence: Evidence) -> str:
+    return (
+        f"one pause in a hundred came {evidence.pause_lateness_ns / 1e6:.1f} ms late or more "
+        f"(limit {PAUSE_LATENESS_NS / 1e6:g} ms of wall time); use a larger dilation"
+    )
 
 
 def _place(switch: str, lost: int) -> str:
@@ -165,6 +193,8 @@ def _place(switch: str, lost: int) -> str:
 
 def _consistency(evidence: Evidence) -> list[str]:
     reasons = []
+    if evidence.lost_crossings:
+        reasons.append(f"{evidence.lost_crossings} pauses or resumes went unheard")
     if evidence.strangers:
         reasons.append(f"{evidence.strangers} frames arrived for nobody")
     reasons += [

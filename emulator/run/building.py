@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from emulator.clock.traits import traits_of
 from emulator.fabric import FabricSettings
+from emulator.fidelity import PAUSE_LATENESS_NS
 from emulator.plan import Plan
 from emulator.spec.model import Experiment
 from topologies.errors import SpecError
 from topologies.pause import frame_bytes, reserved_bytes, settled
 from topologies.settings import PfcRule
 from topologies.units import format_duration, format_size
-
-PAUSE_LATENESS_WALL_NS = 1_000_000
-"""How late a gate may close where processes compete for processors; measured on two busy ones:
-0.1 ms in the median, 0.4 to 1.0 ms for one in a hundred."""
 
 
 def fabric_settings(plan: Plan, datapath: str) -> FabricSettings:
@@ -26,7 +23,7 @@ def fabric_settings(plan: Plan, datapath: str) -> FabricSettings:
     experiment, scale = plan.experiment, plan.scaling.scale
     traits = traits_of(experiment.clock)
     emulated_bps = [scale.emulated_bps(link.rate_bps) for link in experiment.fabric.links]
-    margin_ns = scale.model_ns(PAUSE_LATENESS_WALL_NS) if traits.real_time else 0
+    margin_ns = scale.model_ns(PAUSE_LATENESS_NS) if traits.real_time else 0
     return FabricSettings(
         experiment.fabric, emulated_bps, experiment.seed, experiment.ecn, experiment.scheduler,
         experiment.buffers, experiment.routing.section, datapath, scale.dilation,

@@ -13,6 +13,7 @@ from emulator.dataplane.tables import Tables
 from emulator.plan import Plan
 from emulator.results import columns
 from emulator.results.reader import RunReader
+from emulator.run.pauses import PauseTotals, headroom_drops
 from emulator.run.traffic import Traffic
 from emulator.spec.model import Experiment
 from topologies.settings import resolve
@@ -84,6 +85,7 @@ def gather(
     prepared: Traffic,
     plan: Plan,
     troubles: Sequence[str],
+    pauses: PauseTotals,
 ) -> fidelity.Evidence:
     """The evidence of a run that has ended; `outcome` is empty when the engine died."""
     longest = max(plan.pairs, key=lambda pair: pair.round_trip_ns)
@@ -107,6 +109,10 @@ def gather(
         round_trip_error=prepared.round_trip_error,
         drained=outcome.get("drained", False),
         missing_marks=missing_marks(plane, experiment),
+        lossless=plane.lossless,
+        headroom_drops=headroom_drops(plane),
+        pause_lateness_ns=pauses.lateness_ns,
+        lost_crossings=int(plane.held["classes"]["lost_events"].sum()),
         troubles=troubles,
     )
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from emulator.dataplane.tables import WIRE_OVERHEAD_BYTES, Tables
 from emulator.results.queues import QueueRecorder
 from emulator.results.store import RunFolder
+from emulator.run.pauses import PauseWatch
 
 _COUNTED = {"drop": "drop_packets", "mark": "mark_packets"}
 
@@ -22,10 +23,11 @@ class Sampler:
     Args:
         plane: whose counters.
         folder: where samples and events go.
+        pauses: follows the pauses; None where no class is lossless.
     """
 
-    def __init__(self, plane: Tables, folder: RunFolder) -> None:
-        self._plane, self._folder = plane, folder
+    def __init__(self, plane: Tables, folder: RunFolder, pauses: PauseWatch | None = None) -> None:
+        self._plane, self._folder, self._pauses = plane, folder, pauses
         self._ports = plane.fabric.ports
         names = [port.name for port in self._ports]
         self._recorder = QueueRecorder(folder, names, list(plane.switch_ids))
@@ -55,6 +57,8 @@ class Sampler:
             marked=self._count("mark_packets").sum(axis=1),
             buffer_used=(switches["in_bytes"] - switches["out_bytes"]).astype(np.int64),
         )
+        if self._pauses is not None:
+            self._pauses.note()
         self._note_events(now_ns)
 
     def _note_events(self, now_ns: int) -> None:

@@ -29,6 +29,7 @@ from emulator.run.capture import capturing
 from emulator.run.depends import installation
 from emulator.run.inputs import input_files, self_contained
 from emulator.run.manifest import manifest_of
+from emulator.run.pauses import PauseTotals, PauseWatch, details
 from emulator.run.progress import Progress
 from emulator.run.sampling import Sampler
 from emulator.run.supervising import Interrupt, Watch, watch
@@ -177,24 +178,27 @@ class _Run:
                     live, self.experiment, self.plan, self.tasks, self.progress.note, self.traits
                 )
                 with capturing(live, self.experiment.pcap, folder.path):
-                    watched, outcome = self._send(live, prepared, folder)
+                    watched, outcome, pauses = self._send(live, prepared, folder)
             finally:
                 if self.traits.real_time:
                     normal_priority()
             _keep_logs(live, folder)
             folder.write_json("ports.json", collect.port_records(live.plane))
+            if self.settings.pfc:
+                folder.write_json("pfc.json", details(live.plane, pauses))
             found = collect.gather(
                 live.plane, self.experiment, self.emulated_bps, outcome, watched.idle_least,
                 prepared, self.plan, [*watched.troubles, *self._left_over(outcome)],
+                pauses,
             )  # fmt: skip
         if self.progress.verbose and self.traits.real_time:
             for phase, seconds in live.timings_s.items():
                 self.progress.note(f"{phase:<12} {seconds:6.2f} s")
-        return self._conclude(folder, live, prepared, watched, outcome, found)
+        return self._conclude(folder, live, prepared, watched, outcome, found, pauses)
 
     def _send(
         self, live: LiveFabric, prepared: traffic.Traffic, folder: RunFolder
-    ) -> tuple[Watch, dict[str, Any]]:
+    ) -> tuple[Watch, dict[str, Any], PauseTotals]:
         """Starts the engine and looks after it; returns what it said at its end."""
         self.progress.note("sending")
         report, board = live.folder / "engine.json", live.folder / "progress"
@@ -206,7 +210,8 @@ class _Run:
         )  # fmt: skip
         engine = Forked("engine", work, live.folder / "engine.log")
         live.ledger.add_process(engine.pid)
-        sampler = Sampler(live.plane, folder)
+        pauses = PauseWatch(live.plane, live.pause_log, prepared.clock, folder)
+        sampler = Sampler(live.plane, folder, pauses)
         expected = max(self.plan.expected_model_ns, 1.0)
         every = max(expected / self.traits.samples, self.traits.least_sample_ns / self.dilation)
         try:
@@ -218,7 +223,8 @@ class _Run:
             engine.kill()
         outcome = json.loads(report.read_text()) if report.exists() else {}
         folder.write_json("engine.json", outcome)
-        return watched, outcome
+        ended_ns = outcome.get("ended_ns", prepared.clock.now_ns())
+        return watched, outcome, pauses.finish(ended_ns)
 
     def _describe(self, board: Path) -> tuple[float, str]:
         """How far the run is, for progress."""
@@ -235,6 +241,8 @@ class _Run:
         for process in live.ovs.processes:
             if process.poll() is not None:
                 return "Open vSwitch ended in the middle of the run"
+        if self.settings.pfc and live.agent_died:
+            return "the agent, which pauses, ended in the middle of the run"
         return None
 
     def _left_over(self, outcome: Mapping[str, Any]) -> list[str]:
@@ -267,6 +275,7 @@ class _Run:
         watched: Watch,
         outcome: Mapping[str, Any],
         found: fidelity.Evidence,
+        pauses: PauseTotals,
     ) -> Outcome:
         """Verdict, summary, manifest."""
         reader = RunReader.open(folder.path, allow_incomplete=True)
@@ -294,8 +303,8 @@ class _Run:
             inference=sections["inference"],
             background=sections["background"],
             probes=collect.probe_section(reader),
-            pfc={"pauses": 0, "paused_fraction": 0.0, "watchdog_events": 0},
-            classes=[{**row, "lossless": False} for row in live.by_class],
+            pfc=pauses.section,
+            classes=[{**row, "lossless": row["tc"] in found.lossless} for row in live.by_class],
             hashes={
                 "schedule": collect.schedule_hash(self.tasks),
                 "results": collect.results_hash(reader),

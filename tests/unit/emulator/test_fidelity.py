@@ -45,6 +45,7 @@ WITHIN = [
     rate(error=-fidelity.RATE_LIMIT),
     rate(late=fidelity.LATE_GAPS_LIMIT),
     {"lossless": (0, 4)},
+    {"pause_lateness_ns": fidelity.PAUSE_LATENESS_NS, "lossless": (0, 4)},
     packets(dropped_at={("leaf1-eth1", 3): 9, ("leaf1-eth1", 0): 1}),
 ]
 FAULTS = [
@@ -56,6 +57,11 @@ FAULTS = [
     (packets(queued=4), "4 packets still waited in queues at the end"),
     ({"drained": False}, "the network had not fallen silent at the end"),
     ({"lossless": (3,)}, "lossless class 3 lost 10 packets at leaf1-eth1"),
+    (
+        {"lossless": (0,), "headroom_drops": {("spine1-eth2", 0): 4}},
+        "the headroom of class 0 at spine1-eth2 was too small for 4 packets",
+    ),
+    ({"lost_crossings": 2}, "2 pauses or resumes went unheard"),
     ({"strangers": 2}, "2 frames arrived for nobody"),
     ({"missing_marks": ("leaf1-eth2 class 3",)}, "leaf1-eth2 class 3 marked nothing"),
     ({"round_trip_error": 0.051}, "the unloaded round trip was 5.1% off the prediction (limit 5%)"),
@@ -69,6 +75,7 @@ SLOWNESS = [
     (rate(error=-0.04), "spine1-eth2 ran -4.0% off its rate (limit 3%)"),
     (rate(error=0.035), "spine1-eth2 ran +3.5% off its rate (limit 3%)"),
     (rate(late=0.02), "2.0% of the dequeues of spine1-eth2 came late (limit 1%)"),
+    ({"pause_lateness_ns": 2.34e6}, "one pause in a hundred came 2.3 ms late or more (limit 1 ms"),
 ]
 
 
@@ -113,7 +120,7 @@ def test_all_reasons_at_once() -> None:
     everything: dict[str, Any] = {"drained": True}
     for changes, _ in [*FAULTS[2:3], *FAULTS[5:], *SLOWNESS[1:5]]:
         everything |= changes
-    assert len(judge(replace(GOOD, **everything)).reasons) == 9
+    assert len(judge(replace(GOOD, **everything)).reasons) == 11
 
 
 def test_every_class_that_may_lose_nothing_is_named_with_its_places() -> None:
@@ -124,6 +131,13 @@ def test_every_class_that_may_lose_nothing_is_named_with_its_places() -> None:
         "lossless class 3 lost 2 packets at leaf1-eth1",
         "lossless class 4 lost 5 packets at leaf1-eth1",
     )
+
+
+def test_losses_after_late_pauses_are_a_matter_of_dilation() -> None:
+    """Pauses that come too late lose what the headroom was not made for."""
+    verdict = judge(replace(GOOD, pause_lateness_ns=2e6, lossless=(3,)))
+    assert verdict.slow_only
+    assert verdict.reasons[1:] == ("lossless class 3 lost 10 packets at leaf1-eth1",)
 
 
 def measured(plane: FakePlane) -> dict[str, PortRate]:

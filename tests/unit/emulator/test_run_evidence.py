@@ -13,10 +13,12 @@ from emulator.plan import make_plan
 from emulator.results.reader import RunReader
 from emulator.results.store import RunFolder
 from emulator.run import evidence
+from emulator.run.pauses import PauseTotals
 from emulator.spec.model import Experiment
 from tests.fakes.plane import FakePlane
 from tests.unit.emulator.spec_samples import experiment
-from topologies.settings import EcnRule
+from topologies.pause import settled
+from topologies.settings import EcnRule, PfcRule
 from traffic.tasks import Flow
 from traffic.workloads import build_all
 from traffic.workloads.base import Workload
@@ -135,7 +137,7 @@ def gathered(outcome: dict[str, Any], plane: FakePlane | None = None) -> Any:
     plane = plane or FakePlane(FABRIC)
     return evidence.gather(
         plane, CHOSEN, plane.emulated_bps, outcome, 0.4, prepared, make_plan(CHOSEN, 20_000),
-        ["something else"],
+        ["something else"], PauseTotals(lateness_ns=5.0),
     )  # fmt: skip
 
 
@@ -158,6 +160,19 @@ def test_all_evidence_is_gathered() -> None:
     assert [rate.name for rate in found.rates] == ["leaf1-eth3"]
     assert (found.idle_least, found.round_trip_error, found.drained) == (0.4, 0.01, True)
     assert found.lateness_us == {"p50": 1.0, "p99": 2.0}
+    assert (found.lossless, found.headroom_drops, found.pause_lateness_ns) == ((), {}, 5.0)
+
+
+def test_lossless_classes_are_part_of_the_evidence() -> None:
+    """With what they lost for want of headroom, and crossings that nobody heard."""
+    plane = FakePlane(FABRIC)
+    plane.apply_pfc(settled([PfcRule(3)], FABRIC))
+    held = plane.held["classes"][2:3, 3]
+    held["drop_packets"], held["lost_events"] = 4, 1
+    found = gathered({}, plane)
+    assert found.lossless == (3,)
+    assert found.headroom_drops == {(FABRIC.port(2).name, 3): 4}
+    assert found.lost_crossings == 1
     assert found.troubles == ["something else"]
     assert found.switching_excess == 0
 

@@ -281,8 +281,8 @@ class _Run:
         reader = RunReader.open(folder.path, allow_incomplete=True)
         times = collect.times_of(reader)
         folder.extend("requests", collect.requests(self.workloads, times))
-        if folder.degraded:
-            found = dataclasses.replace(found, troubles=(*found.troubles, folder.degraded))
+        lost = [reason for reason in (outcome.get("degraded"), folder.degraded) if reason]
+        found = dataclasses.replace(found, troubles=(*found.troubles, *lost))
         if live.controller_died:
             self.progress.note("the controller died during the run; forwarding went on without it")
         verdict = fidelity.judge(found)

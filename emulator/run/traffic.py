@@ -219,7 +219,8 @@ def engine_work(
         drained = engine.drain(traffic.quiet_ns, traffic.drain_ns)
         _note_unfinished(traffic.plan, folder, recorder)
         recorder.flush()
-        report.write_text(json.dumps(_outcome(engine, finished, drained, ended_ns)))
+        outcome = _outcome(engine, finished, drained, ended_ns)
+        report.write_text(json.dumps({**outcome, "degraded": folder.degraded}))
 
     return work
 

@@ -14,6 +14,7 @@ import pytest
 
 from emulator.assembly import Assembler, Pace
 from emulator.plan import make_plan
+from emulator.results.files import LineFile
 from emulator.results.reader import RunReader
 from emulator.results.store import RunFolder
 from emulator.run import traffic
@@ -64,6 +65,7 @@ class Ended:
     def __init__(self, rig: Rig, tmp_path: Path, limit_ns: int | None = None, stop: int = 1 << 60):
         rig.clock.dilation = 1.0  # type: ignore[attr-defined]
         started = datetime(2026, 1, 2, tzinfo=UTC)
+        tmp_path.mkdir(exist_ok=True)
         self.folder = RunFolder.create(tmp_path, "test", "abc123", started)
         self.progress: list[tuple[int, int]] = []
         prepared: Any = SimpleNamespace(
@@ -101,6 +103,25 @@ def test_a_finished_run_leaves_rows_and_a_report(tmp_path: Path) -> None:
     assert ended.outcome["unfinished"] == ended.outcome["starved_share"] == 0
     assert ended.progress
     assert ended.progress[0][0] in (0, 1)
+
+
+def test_rows_that_a_full_disk_did_not_take_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine is a process of its own: nobody else knows what it could not write."""
+    assert Ended(Rig([flow(1, PAYLOAD)]), tmp_path / "roomy").outcome["degraded"] is None
+
+    def full(file: LineFile, text: str) -> None:
+        if file.path.name == "flows.csv" and not file.is_empty:
+            raise OSError(28, "No space left on device")
+        append(file, text)
+
+    append = LineFile.append
+    monkeypatch.setattr(LineFile, "append", full)
+    ended = Ended(Rig([flow(1, PAYLOAD)]), tmp_path / "full")
+    assert ended.flows == []
+    assert "the disk is full: flows.csv" in ended.outcome["degraded"]
+    assert "1 rows of flows.csv" in ended.outcome["degraded"]
 
 
 def test_what_did_not_end_is_written_down_as_unfinished(tmp_path: Path) -> None:

@@ -72,7 +72,19 @@ class ConsoleReader:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             text = line.decode(errors="replace").rstrip("\r")
-            if text.startswith(MARK):
-                yield json.loads(text[len(MARK) :])
+            said = _parsed(text)
+            if said is not None:
+                yield said
             elif text.strip():
                 self.other.append(text)
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    """What a line says to us; None for all others, and where the kernel's words got into it."""
+    if not text.startswith(MARK):
+        return None
+    try:
+        said = json.loads(text[len(MARK) :])
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) else None

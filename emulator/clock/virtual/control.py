@@ -7,11 +7,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from emulator.kernel.process import is_alive, start_time
+from topologies.errors import MachineError
 
 PREFIX = "fabriclab-guest-"
 SPEC, REQUEST, STOP = "spec.yaml", "request.json", "stop"
@@ -25,15 +26,21 @@ def control_folder(spec: str, request: Mapping[str, Any]) -> Iterator[Path]:
     Args:
         spec: the experiment as YAML.
         request: what else the guest has to know.
+
+    Raises:
+        MachineError: it cannot be made or written.
     """
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    try:
-        (folder / _OWNER).write_text(f"{os.getpid()} {start_time(os.getpid())}")
-        (folder / SPEC).write_text(spec)
-        (folder / REQUEST).write_text(json.dumps(request))
+    with ExitStack() as made:
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+            made.callback(shutil.rmtree, folder, ignore_errors=True)
+            (folder / _OWNER).write_text(f"{os.getpid()} {start_time(os.getpid())}")
+            (folder / SPEC).write_text(spec)
+            (folder / REQUEST).write_text(json.dumps(request))
+        except OSError as error:
+            reason, hint = error.strerror or error, "free it, or name another in TMPDIR"
+            raise MachineError(f"no folder for the guest can be made ({reason}); {hint}") from error
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def stale() -> list[Path]:

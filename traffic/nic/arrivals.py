@@ -2,7 +2,7 @@
 
 Frames of many paths arrive interleaved. A stable sort by queue pair puts those of each path side
 by side in the order of their arrival, and comparing neighbours finds where a run ends. So the work
-per packet is NumPy's; what is left is done once per run. A few frames are sooner taken one by one.
+per packet is NumPy's; what is left is done once per run.
 """
 
 from __future__ import annotations
@@ -15,28 +15,23 @@ import numpy.typing as npt
 from traffic.nic.medium import Records
 from traffic.wire import Opcode
 
+Record = tuple[int, int, int, int, int, int, int]
+"""(queue pair, time, PSN, frame length, opcode, ToS byte, AETH)"""
+
 Run = tuple[int, list[int], int, int, int, int, int]
 """(queue pair, times of the packets, PSN of the first, frame length, opcode of the first, ToS byte,
 AETH of the first). Times do not fall; all other packets are SEND Middle of that length and ToS."""
 
-_KEYS = ("psn", "length", "opcode", "tos", "aeth")
-_FEW = 32
+_FIELDS = ("dest_qp", "time_ns", "psn", "length", "opcode", "tos", "aeth")
 
 
-def runs(records: Records) -> Iterator[Run]:
-    """All records as runs; those of a queue pair in the order in which they arrived."""
-    return singles(records) if len(records) <= _FEW else joined(records)
-
-
-def singles(records: Records) -> Iterator[Run]:
-    """Each record as a run of its own."""
-    times = [[time_ns] for time_ns in records["time_ns"].tolist()]
-    keys = (records[name].tolist() for name in _KEYS)
-    return zip(records["dest_qp"].tolist(), times, *keys, strict=True)
+def singles(records: Records) -> Iterator[Record]:
+    """The records one by one."""
+    return zip(*(records[name].tolist() for name in _FIELDS), strict=True)
 
 
 def joined(records: Records) -> Iterator[Run]:
-    """Runs that are as long as they can be.
+    """The records as runs that are as long as they can be; those of a queue pair in their order.
 
     The low 16 bits of the queue pair are sorted much faster than all of it. Two queue pairs that
     share them are not told apart by the sort but by the comparison, which only makes runs shorter.

@@ -135,7 +135,7 @@ class Connection:
     def line_bytes(self, burst: Burst) -> int:
         """Line time of a burst, as bytes; the last packet of a message may be short."""
         total = burst.count * self.wire_bytes
-        if burst.ends_message:
+        if burst.first + burst.count == burst.message.end:
             total += wire_bytes(data_frame_bytes(burst.message.tail_bytes)) - self.wire_bytes
         return total
 
@@ -148,10 +148,12 @@ class Connection:
         """
         runs, order, receiver = self.lane.runs, self.order, self.receiver
         while runs and (count := runs[0].due(limit_ns)):
-            if order.concerns(runs[0].first, receiver.expected & PSN_MASK):
-                self._one_by_one(runs[0], count, tally)
+            run, expected24 = runs[0], receiver.expected & PSN_MASK
+            overtaking = run.first != expected24 and order.waits_for(expected24, run.first)
+            if order.held or overtaking:
+                self._one_by_one(run, count, tally)
             else:
-                self._together(runs[0], count, tally)
+                self._together(run, count, tally)
 
     def _together(self, run: Run, count: int, tally: Tally) -> None:
         """The next packets of a run, none of which has to wait for another one."""

@@ -145,7 +145,7 @@ class NicEngine:
         tally = Tally()
         for connection in self._inbox.deliver(now, tally):
             self._answering[connection.number] = connection
-        for due, _, target, psn, aeth, opcode in self._inbox.events(now):
+        for due, _, _, target, psn, aeth, opcode in self._inbox.events(now):
             tally.last_due_ns = max(tally.last_due_ns, due)
             if target is None:
                 self.counters.strangers += 1
@@ -238,11 +238,13 @@ class NicEngine:
         """Fills the queues of the NICs that have something to send, by port."""
         if not self._busy:
             return
-        backlog, paused = self.medium.backlog(), self.medium.paused()
+        ports = sorted(self._busy)
+        backlog = self.medium.backlog()[ports].tolist()
+        paused = self.medium.paused()[ports].tolist()
         horizon = now + self.plan.parameters.lookahead_ns
-        for port in sorted(self._busy):
+        for port, waiting, closed in zip(ports, backlog, paused, strict=True):
             nic = self.plan.nics[port]
-            nic.sync(now, int(backlog[port]), int(paused[port]))
+            nic.sync(now, waiting, closed)
             for grant in nic.fill(now, horizon):
                 self._outbox.add_burst(grant)
                 self._timers.watch(grant.connection)

@@ -9,17 +9,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
-from traffic.nic.arrivals import runs
+from traffic.nic.arrivals import joined, singles
 from traffic.nic.connection import Connection, Tally
 from traffic.nic.medium import Records
 from traffic.nic.plan import PROBE_QP_BASE
 from traffic.nic.probes import ProbeStream
 
+_MANY = 512
+
 Target = Connection | ProbeStream | None
 """Whom a frame that is no data is for; nobody knows a stranger."""
 
-Event = tuple[int, int, Target, int, int, int]
-"""(due_ns, number of its arrival, whom it is for, PSN, AETH, opcode)"""
+Event = tuple[int, int, int, Target, int, int, int]
+"""(due_ns, queue pair, number of its arrival, whom it is for, PSN, AETH, opcode)"""
 
 
 class Inbox:
@@ -33,9 +35,10 @@ class Inbox:
     def __init__(
         self, connections: Sequence[Connection], probes: Sequence[ProbeStream] = ()
     ) -> None:
-        self._of_data = {one.receiver_qp: one for one in connections}
-        self._of_rest: dict[int, Target] = {one.sender_qp: one for one in connections}
-        self._of_rest |= {PROBE_QP_BASE + n: stream for n, stream in enumerate(probes)}
+        self._connections = {one.receiver_qp: one for one in connections}
+        self._lane_of = {one.receiver_qp: one.lane for one in connections}
+        self._others: dict[int, Target] = {one.sender_qp: one for one in connections}
+        self._others |= {PROBE_QP_BASE + n: stream for n, stream in enumerate(probes)}
         self._lanes: list[tuple[int, int]] = []
         self._events: list[Event] = []
         self._number = 0
@@ -47,38 +50,54 @@ class Inbox:
 
     def take(self, records: Records) -> None:
         """Frames that arrived, oldest first."""
-        of_data = self._of_data
-        for qp, times, psn, length, opcode, tos, aeth in runs(records):
-            connection = of_data.get(qp)
-            if connection is None:
-                self._take_event(qp, times, psn, length, opcode, aeth)
+        if len(records) < _MANY:
+            self._take_singles(records)
+        else:
+            self._take_runs(records)
+
+    def _take_singles(self, records: Records) -> None:
+        """One by one, which is sooner done than joining them when they are few."""
+        lane_of = self._lane_of
+        for qp, time_ns, psn, length, opcode, tos, aeth in singles(records):
+            lane = lane_of.get(qp)
+            if lane is None:
+                self._take_other(qp, time_ns, psn, length, opcode, aeth)
                 continue
-            lane = connection.lane
-            if lane.runs:
-                lane.add(psn, times, length, opcode, tos)
-            else:
-                lane.add(psn, times, length, opcode, tos)
+            begins = not lane.runs
+            lane.add(psn, time_ns, length, opcode, tos)
+            if begins:
                 heapq.heappush(self._lanes, (lane.next_ns, qp))
 
-    def _take_event(
-        self, qp: int, times: list[int], psn: int, length: int, opcode: int, aeth: int
+    def _take_runs(self, records: Records) -> None:
+        lane_of = self._lane_of
+        for qp, times, psn, length, opcode, tos, aeth in joined(records):
+            lane = lane_of.get(qp)
+            if lane is None:
+                for number, time_ns in enumerate(times):
+                    self._take_other(qp, time_ns, psn + number, length, opcode, aeth)
+                continue
+            begins = not lane.runs
+            lane.add_run(psn, times, length, opcode, tos)
+            if begins:
+                heapq.heappush(self._lanes, (lane.next_ns, qp))
+
+    def _take_other(
+        self, qp: int, time_ns: int, psn: int, length: int, opcode: int, aeth: int
     ) -> None:
-        target = self._of_rest.get(qp)
-        for time_ns in times:
-            self._number += 1
-            due_ns = time_ns
-            if isinstance(target, Connection):
-                due_ns = target.back.due_ns(time_ns, length)
-            elif target is not None:
-                due_ns += target.path.hold_ns(length)
-            heapq.heappush(self._events, (due_ns, self._number, target, psn, aeth, opcode))
+        target = self._others.get(qp)
+        if isinstance(target, Connection):
+            time_ns = target.back.due_ns(time_ns, length)
+        elif target is not None:
+            time_ns += target.path.hold_ns(length)
+        self._number += 1
+        heapq.heappush(self._events, (time_ns, qp, self._number, target, psn, aeth, opcode))
 
     def deliver(self, now_ns: int, tally: Tally) -> Iterator[Connection]:
         """Hands over the data that is due, connection by connection; yields each of them."""
         lanes = self._lanes
         while lanes and lanes[0][0] <= now_ns:
             qp = lanes[0][1]
-            connection = self._of_data[qp]
+            connection = self._connections[qp]
             connection.deliver(now_ns, tally)
             if connection.lane.runs:
                 heapq.heapreplace(lanes, (connection.lane.next_ns, qp))
@@ -87,7 +106,7 @@ class Inbox:
             yield connection
 
     def events(self, now_ns: int) -> Iterator[Event]:
-        """Everything else that is due, in the order of time."""
+        """Everything else that is due, in the order of time, then of queue pairs."""
         events = self._events
         while events and events[0][0] <= now_ns:
             yield heapq.heappop(events)

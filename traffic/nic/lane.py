@@ -15,38 +15,45 @@ from collections.abc import Callable
 from traffic.wire import CE, ECN_MASK, PSN_MASK, Opcode
 
 ENDS_MESSAGE = (Opcode.SEND_LAST, Opcode.SEND_ONLY)
+_MIDDLE = int(Opcode.SEND_MIDDLE)
 _LONGEST = 512
 _CLOSED = -1
 
 
-class Line:
-    """Says when frames are due.
+class Holds:
+    """How long frames are held.
 
     Args:
-        hold_ns: how long a frame of so many bytes is held.
-
-    Attributes:
-        last_due_ns: when the last frame is due; none that comes later is due before.
+        hold_ns: says it for a frame of so many bytes; asked once for each length.
     """
 
-    __slots__ = ("_hold_ns", "_holds", "last_due_ns")
+    __slots__ = ("_hold_ns", "_known")
 
     def __init__(self, hold_ns: Callable[[int], int]) -> None:
         self._hold_ns = hold_ns
-        self._holds: dict[int, int] = {}
-        self.last_due_ns = 0
+        self._known: dict[int, int] = {}
 
     def hold_ns(self, length: int) -> int:
-        """How long a frame of this length is held."""
-        hold = self._holds.get(length)
+        """For a frame of this length, bytes."""
+        hold = self._known.get(length)
         if hold is None:
-            hold = self._holds[length] = self._hold_ns(length)
+            hold = self._known[length] = self._hold_ns(length)
         return hold
+
+
+class Line(Holds):
+    """Says when single frames are due."""
+
+    __slots__ = ("_last_due_ns",)
+
+    def __init__(self, hold_ns: Callable[[int], int]) -> None:
+        super().__init__(hold_ns)
+        self._last_due_ns = 0
 
     def due_ns(self, arrived_ns: int, length: int) -> int:
         """When a frame that left the last queue at `arrived_ns` has arrived; keeps the order."""
-        self.last_due_ns = max(arrived_ns + self.hold_ns(length), self.last_due_ns)
-        return self.last_due_ns
+        self._last_due_ns = max(arrived_ns + self.hold_ns(length), self._last_due_ns)
+        return self._last_due_ns
 
 
 class Run:
@@ -54,7 +61,7 @@ class Run:
 
     Attributes:
         first: 24-bit sequence number of the first packet that is left.
-        at: its index in `times`: how many packets have been taken off.
+        at: its index in `times`; what is before has been taken off.
         times: when each packet was seen, model ns, not falling.
         length: frame bytes.
         opcode: of the first packet; the others are SEND Middle.
@@ -94,7 +101,7 @@ class Run:
         return self.due_ns(index) if index < len(self.times) else None
 
 
-class Lane(Line):
+class Lane(Holds):
     """The runs that wait, oldest first."""
 
     __slots__ = ("_tail", "runs")
@@ -102,27 +109,36 @@ class Lane(Line):
     def __init__(self, hold_ns: Callable[[int], int]) -> None:
         super().__init__(hold_ns)
         self.runs: deque[Run] = deque()
-        self._tail = Run(0, [], 0, Opcode.SEND_ONLY, 0, 0, 0)
+        self._tail = Run(0, [0], 0, Opcode.SEND_ONLY, 0, 0, 0)
 
-    def add(self, psn24: int, times: list[int], length: int, opcode: int, tos: int) -> None:
-        """Packets that arrived, as `traffic.nic.arrivals` joined them; the times are kept."""
+    def add(self, psn24: int, time_ns: int, length: int, opcode: int, tos: int) -> None:
+        """A packet that arrived."""
         tail = self._tail
         if (
             psn24 == tail.next
-            and opcode == Opcode.SEND_MIDDLE
+            and opcode == _MIDDLE
             and length == tail.length
             and tos == tail.tos
-            and times[0] >= tail.times[-1]
-            and len(tail.times) < _LONGEST
+            and time_ns >= tail.times[-1]
         ):
-            tail.times += times
-            tail.next = (psn24 + len(times)) & PSN_MASK
+            tail.times.append(time_ns)
+            tail.next = (psn24 + 1) & PSN_MASK
         else:
-            hold_ns = self.hold_ns(length)
-            tail = Run(psn24, times, length, opcode, tos, hold_ns, self.last_due_ns)
-            self._tail = tail
-            self.runs.append(tail)
-        self.last_due_ns = tail.due_ns(-1)
+            self._open(psn24, [time_ns], length, opcode, tos)
+
+    def add_run(self, psn24: int, times: list[int], length: int, opcode: int, tos: int) -> None:
+        """Packets that arrived, as `traffic.nic.arrivals` joined them; the times are kept."""
+        self.add(psn24, times[0], length, opcode, tos)
+        tail = self._tail
+        tail.times += times[1:]
+        if tail.next != _CLOSED:
+            tail.next = (psn24 + len(times)) & PSN_MASK
+
+    def _open(self, psn24: int, times: list[int], length: int, opcode: int, tos: int) -> None:
+        """A new run begins; it is not due before the last packet of the one before."""
+        hold_ns, floor_ns = self.hold_ns(length), self._tail.due_ns(-1)
+        self._tail = Run(psn24, times, length, opcode, tos, hold_ns, floor_ns)
+        self.runs.append(self._tail)
 
     @property
     def next_ns(self) -> int:
@@ -138,6 +154,9 @@ class Lane(Line):
         if run.at == len(run.times):
             run.next = _CLOSED
             self.runs.popleft()
+        elif run.at > _LONGEST:
+            del run.times[: run.at]
+            run.at = 0
 
     def find_ns(self, psn24: int) -> int | None:
         """When a packet is due that waits; of two alike, the first one counts."""

@@ -26,25 +26,22 @@ class Reorderer:
             overtaken rather than as sent again.
 
     Attributes:
+        held: packets that wait for one that they overtook, by number; when there are none and
+            `waits_for` says so, what is due can pass without asking `due`.
         overtaken: packets that had been overtaken and were put back in order.
     """
 
-    __slots__ = ("_held", "_lane", "_window_ns", "overtaken")
+    __slots__ = ("_lane", "_window_ns", "held", "overtaken")
 
     def __init__(self, lane: Lane, window_ns: int) -> None:
         self._lane, self._window_ns = lane, window_ns
-        self._held: dict[int, Packet] = {}
+        self.held: dict[int, Packet] = {}
         self.overtaken = 0
 
-    def concerns(self, psn24: int, expected24: int) -> bool:
-        """Whether `due` has to be asked for packets that are due, the first one of this number.
-
-        When nothing is held and the expected one is not on its way, all of them pass.
-        """
-        if psn24 == expected24 or self._held:
-            return bool(self._held)
+    def waits_for(self, expected24: int, psn24: int) -> bool:
+        """Whether a packet may have overtaken the expected one, which is then still in the lane."""
         ahead = (psn24 - expected24) & PSN_MASK
-        return ahead < _HALF and self._lane.find_ns(expected24) is not None
+        return 0 < ahead < _HALF and self._lane.find_ns(expected24) is not None
 
     def due(self, packet: Packet, due_ns: int, expected24: int) -> list[Packet]:
         """The packets to deliver now that one is due, in order; none while it has to wait.
@@ -57,9 +54,9 @@ class Reorderer:
         psn = packet[0]
         ahead = (psn - expected24) & PSN_MASK
         if 0 < ahead < _HALF and self._comes_soon(expected24, due_ns):
-            self._held[psn] = packet
+            self.held[psn] = packet
             return []
-        if ahead or not self._held:
+        if ahead or not self.held:
             return [packet]
         self.overtaken += 1
         return [packet, *self._follow((psn + 1) & PSN_MASK, due_ns)]
@@ -71,10 +68,10 @@ class Reorderer:
     def _follow(self, psn24: int, now_ns: int) -> list[Packet]:
         """Held packets that can go now."""
         released = []
-        while psn24 in self._held:
-            released.append(self._held.pop(psn24))
+        while psn24 in self.held:
+            released.append(self.held.pop(psn24))
             psn24 = (psn24 + 1) & PSN_MASK
-        if self._held and not self._comes_soon(psn24, now_ns):
-            released += sorted(self._held.values(), key=lambda held: (held[0] - psn24) & PSN_MASK)
-            self._held.clear()
+        if self.held and not self._comes_soon(psn24, now_ns):
+            released += sorted(self.held.values(), key=lambda held: (held[0] - psn24) & PSN_MASK)
+            self.held.clear()
         return released

@@ -43,9 +43,11 @@ class Outbox:
     def add_ack(self, connection: Connection, is_nak: bool, psn: int) -> None:
         """An ACK or NAK of a connection's receiving end."""
         syndrome = SYNDROME_NAK_SEQUENCE if is_nak else SYNDROME_ACK
-        aeth = syndrome << 24 | connection.receiver.completed & MSN_MASK
+        word = (
+            (psn & PSN_MASK) * PSN_ONE | syndrome << 24 | connection.receiver.completed & MSN_MASK
+        )
         row = row_of(connection.templates.ack, Opcode.ACKNOWLEDGE)
-        self._acks += (connection.ends.dst_port, row, (psn & PSN_MASK) * PSN_ONE | aeth, 1)
+        self._acks += (connection.ends.dst_port, row, word, 1)
 
     def add_cnp(self, connection: Connection) -> None:
         """A congestion notification of a connection's receiving end."""

@@ -203,7 +203,7 @@ class Sender:
             self._skip_to(acknowledged)
         while self.messages and self.messages[0].end <= acknowledged:
             self.messages.popleft()
-        self._deadline_ns = now_ns + self._rto_ns if self.in_flight else None
+        self._deadline_ns = now_ns + self._rto_ns if self.next > acknowledged else None
 
     def _skip_to(self, psn: int) -> None:
         self.next = psn

@@ -30,6 +30,7 @@ ASK = -1 << 63
 PSN_ONE = 1 << 32
 """The word of PSN 1; below it is the AETH, above it are reserved bits and AckReq."""
 
+_KINDS = len(KINDS)
 _WORD = slice(wire.AT_ACK_REQUEST, wire.AT_ACK_REQUEST + 8)
 _ICRC = slice(HEADER_COLUMNS, HEADER_COLUMNS + wire.ICRC_BYTES)
 _WORD_BYTES = 8
@@ -43,7 +44,7 @@ Numbers = npt.NDArray[np.int64]
 
 def row_of(template: int, opcode: int) -> int:
     """The stamper's row of a template with an opcode; of one that is no SEND with its own."""
-    return template * len(KINDS) + min(opcode, len(KINDS) - 1)
+    return template * _KINDS + (opcode if opcode < _KINDS else _KINDS - 1)
 
 
 class Batch(NamedTuple):

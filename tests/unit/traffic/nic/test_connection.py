@@ -37,10 +37,16 @@ def test_a_hold_is_affine_in_the_wire_bytes() -> None:
     assert Path(-5_000.0, 0.1).hold_ns(ACK_FRAME_BYTES) == 0
 
 
+def data_due_ns(one: Connection, arrived_ns: int, length: int) -> int:
+    """When a data frame is due that has just arrived."""
+    one.lane.add(0, arrived_ns, length, Opcode.SEND_ONLY, 2)
+    return one.lane.runs[-1].due_ns(0)
+
+
 def test_frames_arrive_after_their_hold() -> None:
     """Each frame waits for its own length's time, each direction by itself."""
     one = connection()
-    assert one.lane.due_ns(500, FRAME) == 500 + PATH.hold_ns(FRAME)
+    assert data_due_ns(one, 500, FRAME) == 500 + PATH.hold_ns(FRAME)
     assert one.back.due_ns(500, ACK_FRAME_BYTES) == 500 + PATH.hold_ns(ACK_FRAME_BYTES)
 
 
@@ -48,16 +54,16 @@ def test_the_way_back_has_a_delay_of_its_own() -> None:
     """It ends with the sender's link, which may be slower than the receiver's."""
     ends = replace(endpoints(path=Path(100.0, 0.0)), back=Path(300.0, 0.0))
     one = Connection(0, ends, PARAMETERS)
-    assert [line.due_ns(0, FRAME) for line in (one.lane, one.back)] == [100, 300]
+    assert (data_due_ns(one, 0, FRAME), one.back.due_ns(0, FRAME)) == (100, 300)
 
 
 def test_a_short_frame_does_not_overtake_a_long_one() -> None:
     """It would be held for less, but a link keeps the order; the other direction is free."""
     one = connection()
-    long_one = one.lane.due_ns(1_000, FRAME)
-    assert one.lane.due_ns(1_001, 64) == long_one
+    long_one = data_due_ns(one, 1_000, FRAME)
+    assert data_due_ns(one, 1_001, 64) == long_one
     assert one.back.due_ns(1_001, 64) < long_one
-    assert one.lane.due_ns(1_001 + PATH.hold_ns(FRAME), 64) > long_one
+    assert data_due_ns(one, 1_001 + PATH.hold_ns(FRAME), 64) > long_one
 
 
 def test_line_time_of_a_burst_counts_a_short_last_packet_as_short() -> None:

@@ -28,14 +28,14 @@ class Path:
 
     def arrives(self, psn: int, due_ns: int) -> None:
         """A packet is here and will be due at this time."""
-        self.lane.add(psn, [due_ns], 64, Opcode.SEND_FIRST, 0)
+        self.lane.add(psn, due_ns, 64, Opcode.SEND_FIRST, 0)
 
     def delivered(self) -> list[int]:
         """All of them in the order in which they are let through."""
         through: list[int] = []
         while self.lane.runs:
             psn, at = self.lane.runs[0].first, self.lane.next_ns
-            asked = self.order.concerns(psn, self.expected)
+            asked = bool(self.order.held) or self.order.waits_for(self.expected, psn)
             self.lane.take_off(1)
             ready = self.order.due(packet(psn), at, self.expected)
             assert asked or ready == [packet(psn)]

@@ -29,9 +29,11 @@ def add_parser(commands: Any) -> None:
         help="repeat a run from its folder and compare the results",
         description="Repeats a run as it was: experiment, seed, clock, dilation and shrink. Under "
         "the virtual clock the results must be equal to the byte; under the live clock their "
-        "statistics must agree. Exit code 0 when they do, 1 when not.",
+        "statistics must agree. Under another seed (--seed) the means must fit within their "
+        "intervals. Exit code 0 when they do, 1 when not.",
     )
     parser.add_argument("run_name", metavar="RUN", help="run folder or run id")
+    parser.add_argument("--seed", metavar="N", help="use another seed, and compare the means")
     add_results_argument(parser)
     add_progress_arguments(parser)
     parser.set_defaults(run=run)
@@ -46,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     from emulator.run import repeating  # noqa: PLC0415
 
     first = RunReader.open(resolve_run(arguments.run_name, arguments.results))
-    experiment = repeating.experiment_of(first)
+    experiment = repeating.experiment_of(first, arguments.seed)
     with launched(arguments, [experiment]) as launcher:
         outcome = launcher.run(experiment, repeating.label_of(first))
     show(outcome.folder)
@@ -60,6 +62,9 @@ def conclude(found: Sameness) -> int:
     """Print the comparison; the exit code."""
     from emulator.clock.traits import LIVE_CLOCK  # noqa: PLC0415 - keeps the help text quick
 
+    seeds = {run.manifest.get("seed") for run in found.runs}
+    if len(seeds) > 1:
+        return _conclude_seeds(found)
     live = found.first.manifest.get("clock") == LIVE_CLOCK
     return _conclude_live(found) if live else _conclude_virtual(found)
 
@@ -95,3 +100,22 @@ def _conclude_live(found: Sameness) -> int:
     print(f"\n{agreement.sentence(rows, runs, 'The runs')}")
     same = found.same(sameness.SCHEDULE) and agreement.agrees(rows, runs)
     return 0 if same else EXIT_NOT_THE_SAME
+
+
+def _conclude_seeds(found: Sameness) -> int:
+    from emulator.results import sameness, sameness_text, seeds, table  # noqa: PLC0415
+    from traffic.intervals import CONFIDENCE  # noqa: PLC0415
+
+    rows, confidence = seeds.compare(*found.runs), f"{CONFIDENCE * 100:g} %"
+    print(f"\n{sameness_text.hash_table(found, _WHO)}")
+    print(f"\n{sameness_text.dependence(found, _WHO)}")
+    print(f"\nAnother seed gives other results; their means must fit, at {confidence} for all:")
+    print(f"\n{table.align([['', 'mean of', *_WHO, ''], *(row.cells for row in rows)])}")
+    effect, fit = not found.same(sameness.RESULTS), all(row.fits for row in rows)
+    if not effect:
+        print("\nThe results are the same, so the seed decides about nothing.")
+    elif not rows:
+        print("\nThe runs have too few samples in common.")
+    else:
+        print("\nThe means fit." if fit else "\nThe means do NOT fit.")
+    return 0 if effect and rows and fit else EXIT_NOT_THE_SAME

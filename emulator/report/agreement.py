@@ -23,6 +23,7 @@ TOLERANCES: Mapping[str, float | None] = {
     "probe latency p50": LATENCY_TOLERANCE,
     "TTFT p50": LATENCY_TOLERANCE,
     "KV transfer p50": None,
+    "flow completion p50": None,
 }
 """Figures that are put side by side; None = for information."""
 AGREES, DIFFERS, INFORMATION = "agrees", "differs", "for information"
@@ -115,9 +116,9 @@ def sentence(rows: Sequence[Row], runs: Sequence[Compared], who: str) -> str:
     if not judged:
         return f"{who} have no figures in common that could be judged."
     if not wrong:
-        return f"{who} agree: all {_figures(len(judged))} within tolerance.{rest}"
+        return f"{who} agree: {_figures(len(judged))} of {len(judged)} within tolerance.{rest}"
     named = "; ".join(f"{row.group} {row.name} ({fmt.change(row.difference)})" for row in wrong)
-    share = f"{len(wrong)} of {_figures(len(judged))}"
+    share = f"{_figures(len(wrong))} of {len(judged)}"
     return f"{who} differ in {share}: {named}.{rest}"
 
 

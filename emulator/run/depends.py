@@ -28,6 +28,7 @@ _DATA_PLANE = Path("emulator", "dataplane", "bpf")
 _DISTRIBUTIONS = ("numpy", "scapy", "PyYAML", "matplotlib", "Jinja2", "ryu", "os-ken", "mininet")
 _DECIDING = ("python", "numpy", "scapy", "open-vswitch")
 """Versions that decide about results; the rest reads files, or draws."""
+_OWN_ENTRIES = ("seed", "clock", "dilation", "shrink", "budget")
 _DIGITS = 32
 
 
@@ -85,14 +86,13 @@ def _digest(root: Path, files: Iterator[Path]) -> str:
     return whole.hexdigest()[:_DIGITS]
 
 
-def spec_digest(experiment: Experiment, scale: Scale, inputs: Sequence[InputFile]) -> str:
+def spec_digest(experiment: Experiment, inputs: Sequence[InputFile]) -> str:
     """Digest of the resolved experiment, the same wherever its files lie.
 
-    Input files count by their content. "auto" counts as what it became, and `budget`, which
-    decides about nothing else, not at all.
+    Input files count by their content. What has an entry of its own does not count, nor does
+    `budget`, which decides about the shrink alone.
     """
-    document = to_document(experiment) | {"dilation": scale.dilation, "shrink": scale.shrink}
-    del document["budget"]
+    document = {k: v for k, v in to_document(experiment).items() if k not in _OWN_ENTRIES}
     for file in inputs:
         document["workloads"][file.workload][file.key] = file.sha256
     text = json.dumps(document, sort_keys=True, default=str)
@@ -118,7 +118,7 @@ def depends_on(
     """
     known = {**installed["versions"], **fabric}
     return {
-        "spec": spec_digest(experiment, scale, inputs),
+        "spec": spec_digest(experiment, inputs),
         "inputs": {file.path_in_spec: file.sha256 for file in inputs},
         "seed": experiment.seed,
         "clock": experiment.clock,

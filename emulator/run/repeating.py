@@ -11,8 +11,8 @@ from emulator.spec.model import Experiment
 from topologies.errors import SpecError
 
 
-def experiment_of(run: RunReader) -> Experiment:
-    """What a run ran, at the dilation and shrink that it ran at.
+def experiment_of(run: RunReader, seed: str | None = None) -> Experiment:
+    """What a run ran, at the dilation and shrink that it ran at; `seed` is another one, as text.
 
     Where the experiment leaves them to the tool, under the virtual clock the tool chooses the same
     again on every machine (of one version), so "auto" stays and the file stays equal. What the
@@ -25,11 +25,13 @@ def experiment_of(run: RunReader) -> Experiment:
     if not file.is_file():
         rule = f"has no {columns.SPEC}, so it cannot be repeated"
         raise SpecError("run", str(run.path), rule)
-    experiment = load(file)
+    other = {} if seed is None else {"seed": seed}
+    experiment = load(file, other)
     wanted = {key: (run.summary or run.manifest).get(key) for key in ("dilation", "shrink")}
     if experiment.clock == VIRTUAL_CLOCK and _chosen(experiment) == wanted:
         return experiment
-    return load(file, {key: str(value) for key, value in wanted.items() if value is not None})
+    scale = {key: str(value) for key, value in wanted.items() if value is not None}
+    return load(file, other | scale)
 
 
 def _chosen(experiment: Experiment) -> dict[str, float]:

@@ -32,16 +32,28 @@ class Repeating(FakeLauncher):
     Attributes:
         summary: changes the repetition's summary.
         manifest: changes its manifest.
+        slower: factor on the latency of its probes.
     """
 
     summary: Edit = field(default=lambda _: None)
     manifest: Edit = field(default=lambda _: None)
+    slower: int = 1
 
     def run(self, experiment: Experiment, label: str = "") -> Outcome:
         """Writes a run folder of the experiment."""
         outcome = super().run(experiment, label)
         complete(outcome.folder, experiment, self.summary, self.manifest)
+        slow_down(outcome.folder / "probes.csv", self.slower)
         return outcome
+
+
+def slow_down(probes: Path, factor: int) -> None:
+    """Makes every latency longer."""
+    header, *rows = [line.split(",") for line in probes.read_text().splitlines()]
+    at = header.index("latency_ns")
+    for row in rows:
+        row[at] = str(int(row[at]) * factor) if row[at] else ""
+    probes.write_text("".join(",".join(row) + "\n" for row in [header, *rows]))
 
 
 def complete(folder: Path, experiment: Experiment, summary: Edit, manifest: Edit) -> None:
@@ -51,7 +63,7 @@ def complete(folder: Path, experiment: Experiment, summary: Edit, manifest: Edit
     scale = {"dilation": experiment.dilation or 1.0, "shrink": experiment.shrink or 1.0}
 
     def common(value: dict[str, Any]) -> None:
-        value.update(scale, depends_on={"kernel": "ab12"})
+        value.update(scale, depends_on={"kernel": "ab12", "seed": experiment.seed})
 
     for name, edits in (("manifest.json", (common, manifest)), ("summary.json", (summary,))):
         value = json.loads((folder / name).read_text())
@@ -115,7 +127,7 @@ def test_other_results_are_code_1_with_the_reason(
     """Hashes, versions that are not the same, and the files that differ."""
     run = first_run(tmp_path, shrink="1")
     launcher.summary = lambda value: value["hashes"].update(results="another")
-    launcher.manifest = lambda value: value.update(depends_on={"kernel": "cd34"})
+    launcher.manifest = lambda value: value.update(depends_on={"kernel": "cd34", "seed": 1})
     assert repeat(launcher, run) == 1
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["hashes.results", "0be18a55", "another", "NOT", "EQUAL"] in lines
@@ -165,7 +177,7 @@ def test_live_runs_are_compared_by_their_statistics(
     assert repeat(launcher, run) == 0
     out = capsys.readouterr().out
     assert "Runs under the live clock do not repeat to the byte" in out
-    assert out.endswith("figures within tolerance.\n")
+    assert out.endswith("figures of 4 within tolerance.\n")
     assert "files are equal" not in out
 
 
@@ -184,6 +196,34 @@ def test_live_runs_that_disagree_are_code_1(
     """Other figures, another schedule, or a run that cannot be believed."""
     launcher.summary = change
     assert repeat(launcher, first_run(tmp_path, "live", dilation="1000", shrink="1")) == 1
+
+
+def test_another_seed_must_give_other_results_and_fitting_means(
+    launcher: Repeating, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At the same scale; equal results are no agreement but a seed without effect."""
+    run = first_run(tmp_path, shrink="auto")
+    assert repeat(launcher, run, "--seed", "8") == 1
+    assert "so the seed decides about nothing" in capsys.readouterr().out
+    launcher.summary = lambda value: value["hashes"].update(results="another")
+    assert repeat(launcher, run, "--seed", "8") == 0
+    assert (launcher.ran[-1][1].seed, launcher.ran[-1][1].shrink) == (8, None)
+    out = capsys.readouterr().out
+    assert out.endswith("The means fit.\n")
+    assert [line.split() for line in out.splitlines() if line.startswith("seed")] == [
+        ["seed", "1", "8"]
+    ]
+
+
+def test_means_that_do_not_fit_are_code_1(
+    launcher: Repeating, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every probe takes ten times as long."""
+    run = first_run(tmp_path, shrink="1")
+    launcher.summary = lambda value: value["hashes"].update(results="another")
+    launcher.slower = 10
+    assert repeat(launcher, run, "--seed", "8") == 1
+    assert capsys.readouterr().out.endswith("The means do NOT fit.\n")
 
 
 def test_ctrl_c_compares_nothing(

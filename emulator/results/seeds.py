@@ -56,23 +56,31 @@ def _shown(interval: Interval) -> str:
 
 
 def samples(run: RunReader) -> Samples:
-    """Latencies of probes, completion times of flows, and times to the first token."""
+    """Latencies of probes; completion times of flows and times to the first token at full size."""
+    shrink = float(run.manifest.get("shrink") or 1)
     found: dict[tuple[str, str], list[float]] = {}
     found |= _by_group(run.table("probes"), "class", "sent_ns", None, "latency_ns", "probe latency")
     flows = run.table("flows")
-    found |= _by_group(flows, "job", "done_ns", "ready_ns", "done_ns", "flow completion")
+    found |= _by_group(flows, "job", "done_ns", "ready_ns", "done_ns", "flow completion", shrink)
     requests = run.table("requests")
-    found |= _by_group(requests, "job", "arrival_ns", "arrival_ns", "first_token_ns", "TTFT")
+    arrival, token = "arrival_ns", "first_token_ns"
+    found |= _by_group(requests, "job", arrival, arrival, token, "TTFT", shrink)
     return found
 
 
 def _by_group(
-    table: Table, group: str, order: str, start: str | None, end: str, name: str
+    table: Table,
+    group: str,
+    order: str,
+    start: str | None,
+    end: str,
+    name: str,
+    factor: float = 1.0,
 ) -> Iterator[tuple[tuple[str, str], list[float]]]:
     """What took how long, by group, where it ended at all."""
-    took = table.numbers(end) - (table.numbers(start) if start else 0.0)
+    took = (table.numbers(end) - (table.numbers(start) if start else 0.0)) * factor
     groups, times = np.array(table.text(group), dtype=np.str_), table.numbers(order)
-    for key in dict.fromkeys(groups.tolist()):
+    for key in sorted(set(groups.tolist())):
         mine = (groups == key) & ~np.isnan(took)
         in_order = np.argsort(times[mine], kind="stable")
         label = f"TC{key}" if group == "class" else key

@@ -41,6 +41,18 @@ def test_samples_are_in_the_order_of_time_and_complete(tmp_path: Path) -> None:
     assert found["TC0", "probe latency"] == expected
 
 
+def test_flows_and_tokens_are_at_full_size_and_probes_as_measured(tmp_path: Path) -> None:
+    """As everywhere in results."""
+    small = {"samples": 5, "probes": 50, "iterations": 1, "requests": 9}
+    plain, shrunk = (
+        seeds.samples(RunReader.open(write_run(tmp_path / str(s), FakeRun(shrink=s, **small))))
+        for s in (1.0, 16.0)
+    )
+    for name, factor in (("flow completion", 16), ("TTFT", 16), ("probe latency", 1)):
+        (key,) = (key for key in plain if key[1] == name and key[0] != "TC0")
+        assert shrunk[key] == [factor * value for value in plain[key]]
+
+
 def test_another_seed_fits(tmp_path: Path) -> None:
     """All figures, whichever seeds; they are not equal."""
     first = run(tmp_path, 1)

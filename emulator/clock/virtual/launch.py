@@ -6,7 +6,8 @@ import json
 import shutil
 import signal
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from emulator.caching import cache_folder
 from emulator.clock.virtual import kernel, machine, paths, phases
 from emulator.clock.virtual.console import ConsoleReader
 from emulator.clock.virtual.control import STOP, control_folder, remove_stale
+from emulator.clock.virtual.guest import RESULTS
 from emulator.clock.virtual.machine import Guest, GuestSpec
 from emulator.clock.virtual.processors import least_busy
 from emulator.dataplane.compiling import object_file
@@ -79,7 +81,7 @@ def run(
         "folder": str(folder.resolve()), "needed": needed,
     }  # fmt: skip
     remove_stale()
-    with control_folder(to_yaml(experiment), request) as control:
+    with _unless_empty(folder), control_folder(to_yaml(experiment), request) as control:
         spec = GuestSpec(built.path, control, experiment.seed, paths.packages(), cache_folder())
         heard = _drive(spec, progress, interrupt)
         _keep_console(control, folder)
@@ -90,12 +92,22 @@ def run(
     return _outcome(folder, heard)
 
 
+@contextmanager
+def _unless_empty(folder: Path) -> Iterator[None]:
+    """A run that could not even begin leaves no folder."""
+    try:
+        yield
+    finally:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
 def _drive(spec: GuestSpec, progress: Progress, interrupt: Interrupt) -> Heard:
     """Starts the guest and listens until it has ended; passes on the user's wish to end."""
     heard, begin = Heard(), time.monotonic()
     reader = ConsoleReader(spec.control / machine.CONSOLE)
     deadline_s, silent_since_s = float("inf"), begin
-    guest = Guest(spec, machine.command(spec), least_busy(), paths.memory_folder(spec.memory_bytes))
+    guest = _start(spec)
     try:
         while guest.poll() is None:
             now_s = time.monotonic()
@@ -115,6 +127,14 @@ def _drive(spec: GuestSpec, progress: Progress, interrupt: Interrupt) -> Heard:
         progress.done()
     heard.steps.append(("end", time.monotonic() - begin))
     return heard
+
+
+def _start(spec: GuestSpec) -> Guest:
+    environment = paths.memory_folder(spec.memory_bytes)
+    try:
+        return Guest(spec, machine.command(spec), least_busy(), environment)
+    except OSError as error:
+        raise MachineError(f"{spec.kernel} cannot be started: {error.strerror}") from error
 
 
 def _listen(reader: ConsoleReader, heard: Heard, progress: Progress, begin: float) -> bool:
@@ -142,10 +162,22 @@ def _keep_console(control: Path, folder: Path) -> None:
 def _outcome(folder: Path, heard: Heard) -> Outcome:
     log = folder / "logs" / machine.CONSOLE
     if heard.end is None or "error" in heard.end:
-        raise MachineError(_failure(log, heard))
-    summary = json.loads((folder / "summary.json").read_text())
+        raise MachineError(_failure(log, heard).replace(str(RESULTS), str(folder)))
+    summary = _summary(folder / "summary.json")
     verdict = fidelity.Verdict(heard.end["valid"], tuple(heard.end["reasons"]), slow_only=False)
     return Outcome(folder, summary, verdict, heard.end["interrupted"])
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    try:
+        summary = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise MachineError(
+            f"the run ended, but {path} is not whole; disk full? ({error})"
+        ) from error
+    if not isinstance(summary, dict):
+        raise MachineError(f"the run ended, but {path} is not whole")
+    return summary
 
 
 def _failure(log: Path, heard: Heard) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from emulator.report import agreement, charts_compare, comparison, extract, who_pays
@@ -126,34 +126,46 @@ def pictures(runs: Sequence[Compared], rows: Sequence[Figure]) -> list[Picture]:
     ]
     probes = [extract.probe_classes(run.run.table("probes")) for run in runs]
     return [
-        charts_compare.bars_picture(
-            "training",
-            "Training",
-            "One bar per run: shorter iterations and more bus bandwidth are better.",
-            runs,
-            [row for row in rows if row.name in ("iteration, mean", "bus bandwidth")],
-            "None of the runs had a training job.",
-        ),
-        charts_compare.bars_picture(
-            "inference",
-            "Inference",
-            "One bar per run: time to first token of the median and of the slowest per cent of "
-            "requests; shorter is better.",
-            runs,
-            [row for row in rows if row.name in ("TTFT p50", "TTFT p99")],
-            "None of the runs had inference requests.",
-        ),
+        _bars("training", runs, rows),
+        _bars("inference", runs, rows),
         charts_compare.first_token_picture(runs, services),
+        _bars("background", runs, rows),
         charts_compare.probes_picture(runs, probes),
-        charts_compare.bars_picture(
-            "loss",
-            "Loss and marks",
-            "One bar per run: share of the packets sent that were dropped or marked.",
-            runs,
-            [row for row in rows if (row.group, row.name) in _LOSS_ROWS],
-            "No run dropped or marked a packet.",
-        ),
+        _bars("loss", runs, rows),
     ]
 
 
-_LOSS_ROWS = (("packets", "dropped"), ("packets", "marked"))
+_BARS: Mapping[str, tuple[str, str, tuple[str, ...], str]] = {
+    "training": (
+        "Training",
+        "One bar per run: shorter iterations and more bus bandwidth are better.",
+        ("iteration, mean", "bus bandwidth"),
+        "None of the runs had a training job.",
+    ),
+    "inference": (
+        "Inference",
+        "One bar per run: time to first token of the median and of the slowest per cent of "
+        "requests; shorter is better.",
+        ("TTFT p50", "TTFT p99"),
+        "None of the runs had inference requests.",
+    ),
+    "background": (
+        "Background traffic",
+        "One bar per run: more goodput and shorter flow completion times are better.",
+        ("goodput", "flow completion p50"),
+        "None of the runs had background traffic.",
+    ),
+    "loss": (
+        "Loss and marks",
+        "One bar per run: share of the packets sent that were dropped or marked.",
+        ("dropped", "marked"),
+        "No run dropped or marked a packet.",
+    ),
+}
+"""Key of a section -> title, how to read it, names of its figures, sentence when there are none."""
+
+
+def _bars(key: str, runs: Sequence[Compared], rows: Sequence[Figure]) -> Picture:
+    title, aid, names, empty = _BARS[key]
+    shown = [row for row in rows if row.name in names]
+    return charts_compare.bars_picture(key, title, aid, runs, shown, empty)

@@ -145,6 +145,21 @@ def test_plan_uses_what_was_measured(
     assert data["capacity_pps"] == (measured or 45_000)
 
 
+@pytest.mark.parametrize("clock", ["live", "virtual"])
+def test_a_budget_decides_about_the_shrink(
+    clock: str, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    """Under both clocks the traffic fits the wall time that the user gives."""
+    shrinks = []
+    for budget in ("60s", "250 ms"):
+        argv = ["plan", SINGLE, "--json", "--capacity", "30000", "--clock", clock]
+        assert cli.main([*argv, "--budget", budget]) == 0
+        plan = json.loads(capsys.readouterr().out)
+        assert plan["expected_wall_ns"] <= {"60s": 60e9, "250 ms": 0.25e9}[budget]
+        shrinks.append(plan["shrink"]["value"])
+    assert shrinks[0] < shrinks[1]
+
+
 def test_options_change_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     """--profile, --seed and --set win over the file."""
     argv = ["plan", SINGLE, "--json", "--profile", "roce-ecn", "--seed", "9"]

@@ -77,7 +77,7 @@ def test_a_file_runs_under_each_change(
 def test_a_file_runs_under_both_clocks(
     launcher: FakeLauncher, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Shrunk alike, though each clock by itself would shrink otherwise; their figures are judged."""
+    """Shrunk alike, though each clock alone would shrink otherwise; their figures are judged."""
     assert _compare(launcher, SINGLE, "--clock", "live,virtual", "--budget", "2 s") == 0
     (first, live), (second, virtual) = launcher.ran
     assert (first, live.clock) == ("live clock", "live")
@@ -246,6 +246,12 @@ def test_the_demo_compares_two_profiles(
     ]
     assert sorted(labels) == ["ethernet", "roce-ecn"]
     assert "comparison: " in capsys.readouterr().out
+
+
+def test_the_demo_runs_under_either_clock(launcher: FakeLauncher) -> None:
+    """Without root, where the kernel is built."""
+    assert main(["demo", "--results", str(launcher.results), "--clock", "virtual"]) == 0
+    assert [x.clock for _, x in launcher.ran] == ["virtual", "virtual"]
 
 
 def test_examples_come_from_the_checkout() -> None:

@@ -204,3 +204,4 @@ def test_page_has_a_section(runs: list[Compared], tmp_path: Path) -> None:
     assert "Live against virtual: live clock, virtual clock" in page.words
     assert "The clocks agree: 5 figures of 5 within tolerance." in page.words
     assert "Who pays what" not in page.words
+    assert "Background traffic" in [picture.get("aria-label") for picture in page.pictures()]

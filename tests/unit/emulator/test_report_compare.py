@@ -220,6 +220,7 @@ def test_runs_of_nothing_have_sentences(tmp_path: Path) -> None:
     assert page.pictures() == []
     for sentence in (
         "None of the runs had a training job.", "None of the runs had inference requests.",
+        "None of the runs had background traffic.",
         "None of the runs has probes that arrived.", "No run dropped or marked a packet.",
     ):  # fmt: skip
         assert sentence in page.words

@@ -15,7 +15,7 @@ import pytest
 from emulator.results import columns
 from emulator.results.files import LineFile
 from emulator.results.queues import QueueRecorder
-from emulator.results.store import RunFolder, folder_name
+from emulator.results.store import RunFolder, folder_name, new_folder
 from topologies.errors import MachineError
 
 STARTED = datetime(2026, 3, 4, 12, 30, 5, tzinfo=UTC)
@@ -75,6 +75,36 @@ def test_create_on_a_full_disk_leaves_nothing(
     monkeypatch.setattr(LineFile, "append", no_space)
     with pytest.raises(MachineError, match="disk is full"):
         RunFolder.create(tmp_path, "a", "id", STARTED)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_folder_is_empty_and_new(tmp_path: Path) -> None:
+    """With the folders above it; a second one of the same name is refused."""
+    path = new_folder(tmp_path / "a" / "results", "my run", "abc123", STARTED)
+    assert path == tmp_path / "a" / "results" / "my-run-20260304-123005-abc123"
+    assert list(path.iterdir()) == []
+    with pytest.raises(MachineError, match="cannot be created"):
+        new_folder(tmp_path / "a" / "results", "my run", "abc123", STARTED)
+
+
+def test_an_empty_folder_becomes_a_run_folder(tmp_path: Path) -> None:
+    """The same that `create` makes, wherever the folder lies and whatever it is called."""
+    adopted = RunFolder.adopt(tmp_path, "my run", "abc123", STARTED)
+    created = RunFolder.create(tmp_path / "other", "my run", "abc123", STARTED)
+    assert adopted.path == tmp_path
+    files = {path.name: path.read_bytes() for path in created.path.iterdir()}
+    assert len(files) > len(columns.CSV_TABLES)
+    assert {name: (tmp_path / name).read_bytes() for name in files} == files
+
+
+def test_adopting_on_a_full_disk_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_space: Callable[..., None]
+) -> None:
+    """The error names the folder, and it is gone."""
+    path = new_folder(tmp_path, "a", "id", STARTED)
+    monkeypatch.setattr(LineFile, "append", no_space)
+    with pytest.raises(MachineError, match=f"{path}: no results can be written: the disk is full"):
+        RunFolder.adopt(path, "a", "id", STARTED)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -238,13 +238,11 @@ class NicEngine:
         """Fills the queues of the NICs that have something to send, by port."""
         if not self._busy:
             return
-        ports = sorted(self._busy)
-        backlog = self.medium.backlog()[ports].tolist()
-        paused = self.medium.paused()[ports].tolist()
+        backlog, paused = self.medium.backlog(), self.medium.paused()
         horizon = now + self.plan.parameters.lookahead_ns
-        for port, waiting, closed in zip(ports, backlog, paused, strict=True):
+        for port in sorted(self._busy):
             nic = self.plan.nics[port]
-            nic.sync(now, waiting, closed)
+            nic.sync(now, backlog.item(port), paused.item(port))
             for grant in nic.fill(now, horizon):
                 self._outbox.add_burst(grant)
                 self._timers.watch(grant.connection)

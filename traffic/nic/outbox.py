@@ -13,7 +13,7 @@ import numpy.typing as npt
 from traffic.nic.connection import Connection
 from traffic.nic.medium import Medium
 from traffic.nic.pacing import Grant
-from traffic.nic.stamping import ASK, PSN_ONE, Stamper, row_of
+from traffic.nic.stamping import ASK, FEW, PSN_ONE, Batch, Stamper, row_of
 from traffic.template import FrameBank
 from traffic.wire import MSN_MASK, PSN_MASK, SYNDROME_ACK, SYNDROME_NAK_SEQUENCE, Opcode
 
@@ -23,7 +23,7 @@ _FIRST, _MIDDLE, _LAST, _ONLY = (
     Opcode.SEND_FIRST, Opcode.SEND_MIDDLE, Opcode.SEND_LAST, Opcode.SEND_ONLY,
 )  # fmt: skip
 
-Table = npt.NDArray[np.int64]
+Column = npt.NDArray[np.int64]
 
 
 class Outbox:
@@ -78,13 +78,27 @@ class Outbox:
             return 0
         self._acks.clear()
         self._rows.clear()
-        table = np.array(rows, np.int64).reshape(-1, _ROW)
-        table = self._expanded(table.take(table[:, 0].argsort(kind="stable"), 0))
-        ports = table[:, 0]
-        headers, header_bytes, body_bytes, icrc = self._stamper.stamp(table[:, 1], table[:, 2])
+        ports, batch = self._few(rows) if sum(rows[3::_ROW]) <= FEW else self._many(rows)
+        headers, header_bytes, body_bytes, icrc = batch
         return len(ports) - self._medium.send(ports, headers, header_bytes, body_bytes, icrc)
 
-    def _expanded(self, table: Table) -> Table:
+    def _few(self, rows: list[int]) -> tuple[Column, Batch]:
+        """Ports and frames, by port, made one by one."""
+        ports, lines, words = [], [], []
+        for at in sorted(range(0, len(rows), _ROW), key=rows.__getitem__):
+            port, line, word, count = rows[at : at + _ROW]
+            ports += [port] * count
+            lines += [line] * count
+            words += [(word + n * PSN_ONE) & _WITHOUT_RESERVED for n in range(count)]
+        return np.array(ports, np.int64), self._stamper.stamp_few(lines, words)
+
+    def _many(self, rows: list[int]) -> tuple[Column, Batch]:
+        """Ports and frames, by port, made in bulk."""
+        table = np.array(rows, np.int64).reshape(-1, _ROW)
+        table = self._expanded(table.take(table[:, 0].argsort(kind="stable"), 0))
+        return table[:, 0], self._stamper.stamp(table[:, 1], table[:, 2])
+
+    def _expanded(self, table: Column) -> Column:
         """A row for each packet, with its own word."""
         counts = table[:, 3]
         ends = counts.cumsum()

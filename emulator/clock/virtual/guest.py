@@ -91,7 +91,7 @@ def run(request: dict[str, Any], progress: ConsoleProgress) -> dict[str, Any]:
     outcome = session.run_once(
         session.Request(
             experiment, 0.0, RESULTS, request["label"],
-            "system", identity, RESULTS, _RESOURCE_ID,
+            "system", identity, RESULTS, _RESOURCE_ID, request["installed"],
         ),
         progress, Asked(),
     )  # fmt: skip

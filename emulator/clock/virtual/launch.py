@@ -16,13 +16,15 @@ from emulator import fidelity
 from emulator.caching import cache_folder
 from emulator.clock.virtual import kernel, machine, paths, phases
 from emulator.clock.virtual.console import ConsoleReader
-from emulator.clock.virtual.control import STOP, control_folder, remove_stale
+from emulator.clock.virtual.control import SPEC, STOP, control_folder, remove_stale
 from emulator.clock.virtual.guest import RESULTS
 from emulator.clock.virtual.machine import Guest, GuestSpec
 from emulator.clock.virtual.processors import least_busy
 from emulator.dataplane.compiling import object_file
 from emulator.results.files import json_text, write_atomic
 from emulator.results.store import new_folder
+from emulator.run.depends import installation
+from emulator.run.inputs import copier, input_files, self_contained
 from emulator.run.progress import Progress
 from emulator.run.session import Identity, Outcome
 from emulator.run.supervising import Interrupt
@@ -78,10 +80,13 @@ def run(
     progress.note(f"run {identity.run_id}: {folder}")
     request = {
         "run": identity.run_id, "started": identity.started.isoformat(), "label": label,
-        "folder": str(folder.resolve()), "needed": needed,
+        "folder": str(folder.resolve()), "needed": needed, "installed": installation(built.hash),
     }  # fmt: skip
     remove_stale()
     with _unless_empty(folder), control_folder(to_yaml(experiment), request) as control:
+        # Input files come along: a guest has folders of its own in the place of some of the host's.
+        text = self_contained(experiment, input_files(experiment), copier(control))
+        (control / SPEC).write_text(text)
         spec = GuestSpec(built.path, control, experiment.seed, paths.packages(), cache_folder())
         heard = _drive(spec, progress, interrupt)
         _keep_console(control, folder)

@@ -65,7 +65,7 @@ def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     request = {
         "run": "abc123", "started": STARTED.isoformat(), "label": "dctcp",
-        "folder": FOLDER, "needed": ["/tmp/checkout", "/run/venv"],
+        "folder": FOLDER, "needed": ["/tmp/checkout", "/run/venv"], "installed": {},
     }  # fmt: skip
     (folder / REQUEST).write_text(json.dumps(request))
     (folder / SPEC).write_text(to_yaml(experiment(clock="virtual")))

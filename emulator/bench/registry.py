@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from emulator.bench import cost, frames, startup, throughput
+from emulator.bench import cost, frames, startup, throughput, virtual
 from emulator.bench.rows import Measured, Row
 from emulator.bench.setting import Setting
 from topologies.errors import UnknownNameError
@@ -26,7 +26,7 @@ class Bench(Protocol):
         """Measure; the result has a row for each figure."""
 
 
-BENCHES: tuple[Bench, ...] = (frames, cost, throughput, startup)
+BENCHES: tuple[Bench, ...] = (frames, cost, throughput, startup, virtual)
 
 
 def chosen(names: Sequence[str]) -> list[Bench]:

@@ -2,6 +2,7 @@
 
 medium.py      what the engine needs of the network: send frames, take records (a protocol)
 parameters.py  transport settings, frozen
+transports/    what the two ends of a connection do: the seam              PURE
 sender.py      the sending half of a reliable connection, go-back-N        PURE
 receiver.py    the receiving half: order, acknowledgements, CNPs           PURE
 connection.py  both halves, the path's delay, the frames                   PURE

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from traffic.dcqcn import CnpGate, Dcqcn
-from traffic.nic.lane import Lane, Line, Run
+from traffic.nic import transports
+from traffic.nic.lane import ENDS_MESSAGE, Lane, Line, Run
 from traffic.nic.ordering import Reorderer
 from traffic.nic.parameters import NicParameters
-from traffic.nic.receiver import Receiver
-from traffic.nic.sender import Burst, Message, Sender, unwrap
+from traffic.nic.sender import Burst, Message, unwrap
 from traffic.tasks import Flow
 from traffic.wire import PSN_MASK, FlowAddress, data_frame_bytes, traffic_class, wire_bytes
 
@@ -95,21 +94,15 @@ class Connection:
     """
 
     __slots__ = (
-        "_gate", "arriving", "back", "ends", "frame_bytes", "lane", "line_gap_ns", "number",
+        "arriving", "back", "ends", "frame_bytes", "lane", "line_gap_ns", "number",
         "order", "queued", "receiver", "sender", "templates", "traffic_class", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, number: int, ends: Endpoints, parameters: NicParameters) -> None:
         self.number, self.ends = number, ends
-        dcqcn = parameters.dcqcn
-        control = None if dcqcn is None else Dcqcn(dcqcn, ends.rate_bps)
-        self.sender = Sender(
-            parameters.payload_bytes, parameters.window_packets, parameters.rto_ns, control
-        )
-        self.receiver = Receiver()
+        self.sender, self.receiver = transports.build(ends.rate_bps, parameters)
         self.lane, self.back = Lane(ends.path.hold_ns), Line(ends.back.hold_ns)
         self.order = Reorderer(self.lane, _REORDER_TICKS * parameters.tick_ns)
-        self._gate = None if dcqcn is None else CnpGate(dcqcn.cnp_interval_ns)
         self.arriving: deque[Message] = deque()
         self.templates = Templates()
         self.frame_bytes = data_frame_bytes(parameters.payload_bytes)
@@ -164,16 +157,17 @@ class Connection:
         tally.packets += count
         if due_ns > tally.last_due_ns:
             tally.last_due_ns = due_ns
-        if self.receiver.on_run(first, count, run.ends_message):
+        done = self.receiver.on_run(first, count, run.ends_message)
+        while done:
             tally.done.append((due_ns, self.arriving.popleft()))
+            done -= 1
 
     def _mark(self, run: Run, count: int, tally: Tally) -> None:
         """The next packets of a run carry CE."""
         tally.marked += count
         self._count_marks(run.first, count)
-        if self._gate is not None:
-            dues = map(run.due_ns, range(run.at, run.at + count))
-            tally.notify += [self for now_ns in dues if self._gate.marked(self.number, now_ns)]
+        cnps = self.receiver.on_marks(map(run.due_ns, range(run.at, run.at + count)))
+        tally.notify += [self] * cnps
 
     def _one_by_one(self, run: Run, count: int, tally: Tally) -> None:
         """The next packets of a run, each of which may have to wait for one that it overtook."""
@@ -185,25 +179,22 @@ class Connection:
             for packet in self.order.due((psn24, run.opcode, run.marked), due_ns, expected24):
                 tally.packets += 1
                 tally.marked += packet[2]
-                done, notify = self.on_data(*packet, due_ns)
-                if notify:
-                    tally.notify.append(self)
-                if done is not None:
-                    tally.done.append((due_ns, done))
+                done, cnps = self.on_data(*packet, due_ns)
+                tally.notify += [self] * cnps
+                tally.done += [(due_ns, message) for message in done]
 
-    def on_data(
-        self, psn24: int, opcode: int, ce: bool, now_ns: int
-    ) -> tuple[Message | None, bool]:
+    def on_data(self, psn24: int, opcode: int, ce: bool, now_ns: int) -> tuple[list[Message], int]:
         """A data packet arrived.
 
         Returns:
-            (the message that it completes or None, whether a CNP is due)
+            (the messages that it completes, how many CNPs are due)
         """
+        cnps = 0
         if ce:
             self._count_marks(psn24, 1)
-        done = self.arriving.popleft() if self.receiver.on_packet(psn24, opcode) else None
-        notify = ce and self._gate is not None and self._gate.marked(self.number, now_ns)
-        return done, notify
+            cnps = self.receiver.on_marks((now_ns,))
+        done = self.receiver.on_run(psn24, 1, opcode in ENDS_MESSAGE)
+        return [self.arriving.popleft() for _ in range(done)], cnps
 
     def _count_marks(self, psn24: int, count: int) -> None:
         """Marks count for the message that they arrived in; those of messages long done do not."""
@@ -216,4 +207,4 @@ class Connection:
     @property
     def idle(self) -> bool:
         """True when everything was sent and acknowledged."""
-        return self.sender.oldest == self.sender.end
+        return self.sender.idle

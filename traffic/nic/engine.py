@@ -176,12 +176,12 @@ class NicEngine:
         if opcode == Opcode.CNP:
             sender.on_cnp(due)
         elif aeth >> 24 == SYNDROME_ACK:
-            sender.on_ack(psn, due)
+            sender.on_ack(psn, due, aeth)
         else:
-            sender.on_nak(psn, due)
-        if sender.next < sender.end and not connection.queued:
+            sender.on_nak(psn, due, aeth)
+        if not connection.queued and sender.has_more:
             self._activate(connection)
-        if sender.oldest == sender.end:
+        if sender.idle:
             self._waiting.discard(connection.number)
 
     def _activate(self, connection: Connection) -> None:

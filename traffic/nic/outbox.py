@@ -15,7 +15,7 @@ from traffic.nic.medium import Medium
 from traffic.nic.pacing import Grant
 from traffic.nic.stamping import ASK, FEW, PSN_ONE, Batch, Stamper, row_of
 from traffic.template import FrameBank
-from traffic.wire import MSN_MASK, PSN_MASK, SYNDROME_ACK, SYNDROME_NAK_SEQUENCE, Opcode
+from traffic.wire import PSN_MASK, Opcode
 
 _ROW = 4
 _WITHOUT_RESERVED = ASK | PSN_MASK * PSN_ONE | 0xFFFFFFFF
@@ -42,10 +42,7 @@ class Outbox:
 
     def add_ack(self, connection: Connection, is_nak: bool, psn: int) -> None:
         """An ACK or NAK of a connection's receiving end."""
-        syndrome = SYNDROME_NAK_SEQUENCE if is_nak else SYNDROME_ACK
-        word = (
-            (psn & PSN_MASK) * PSN_ONE | syndrome << 24 | connection.receiver.completed & MSN_MASK
-        )
+        word = (psn & PSN_MASK) * PSN_ONE | connection.receiver.aeth(is_nak)
         row = row_of(connection.templates.ack, Opcode.ACKNOWLEDGE)
         self._acks += (connection.ends.dst_port, row, word, 1)
 

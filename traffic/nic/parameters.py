@@ -19,6 +19,7 @@ class NicParameters:
         control_dscp: code point of ACK, NAK and CNP.
         tick_ns: the engine's period.
         lookahead_ns: how far ahead of the wire a NIC's queue is filled.
+        transport: name of the transport (`traffic.nic.transports`).
     """
 
     payload_bytes: int
@@ -28,3 +29,4 @@ class NicParameters:
     control_dscp: int = 48
     tick_ns: int = 1000
     lookahead_ns: int = 1500
+    transport: str = "go-back-n"

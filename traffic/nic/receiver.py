@@ -8,14 +8,20 @@ Duplicates are acknowledged again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from traffic.dcqcn import CnpGate
 from traffic.nic.lane import ENDS_MESSAGE
-from traffic.wire import PSN_MASK
+from traffic.wire import MSN_MASK, PSN_MASK, SYNDROME_ACK, SYNDROME_NAK_SEQUENCE
 
 _HALF = (PSN_MASK + 1) // 2
 
 
 class Receiver:
     """State of the receiving end of one connection.
+
+    Args:
+        gate: how often marks are notified; None = never.
 
     Attributes:
         expected: sequence number of the next packet in order.
@@ -25,10 +31,12 @@ class Receiver:
     """
 
     __slots__ = (
-        "_ack_due", "_nak_due", "_nak_sent_for", "completed", "discarded", "duplicates", "expected",
+        "_ack_due", "_gate", "_nak_due", "_nak_sent_for", "completed", "discarded", "duplicates",
+        "expected",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, gate: CnpGate | None = None) -> None:
+        self._gate = gate
         self.expected = 0
         self.completed = 0
         self.discarded = 0
@@ -68,6 +76,11 @@ class Receiver:
         self.completed += ends_message
         return ends_message
 
+    def on_marks(self, times_ns: Iterable[int]) -> int:
+        """Packets arrive with CE at these times; how many CNPs are due."""
+        gate = self._gate
+        return 0 if gate is None else sum(gate.marked(0, now_ns) for now_ns in times_ns)
+
     def pop_answer(self) -> tuple[bool, int] | None:
         """What to answer to the packets since the last call.
 
@@ -83,3 +96,8 @@ class Receiver:
             self._ack_due = False
             return False, self.expected - 1
         return None
+
+    def aeth(self, is_nak: bool) -> int:
+        """The AETH of an answer: its syndrome and how many messages were received whole."""
+        syndrome = SYNDROME_NAK_SEQUENCE if is_nak else SYNDROME_ACK
+        return syndrome << 24 | self.completed & MSN_MASK

@@ -101,6 +101,16 @@ class Sender:
         self._deadline_ns: int | None = None
 
     @property
+    def has_more(self) -> bool:
+        """True when packets wait to be sent, for the first time or again."""
+        return self.next < self.end
+
+    @property
+    def idle(self) -> bool:
+        """True when everything was sent and acknowledged."""
+        return self.oldest == self.end
+
+    @property
     def in_flight(self) -> int:
         """Packets sent and not yet acknowledged."""
         return self.next - self.oldest
@@ -166,11 +176,11 @@ class Sender:
             self._control.on_sent(now_ns, nbytes)
             self._rate_at_ns = _NEVER_NS
 
-    def on_ack(self, psn24: int, now_ns: int) -> None:
+    def on_ack(self, psn24: int, now_ns: int, aeth: int = 0) -> None:
         """All packets up to and including this one have arrived."""
         self._progress(unwrap(psn24, self.oldest) + 1, now_ns)
 
-    def on_nak(self, psn24: int, now_ns: int) -> None:
+    def on_nak(self, psn24: int, now_ns: int, aeth: int = 0) -> None:
         """The receiver expects this packet: everything from it on is sent again (go-back-N)."""
         expected = unwrap(psn24, self.oldest)
         if self.oldest <= expected < self._sent_end:

@@ -77,8 +77,8 @@ def test_line_time_of_a_burst_counts_a_short_last_packet_as_short() -> None:
 
 def received(one: Connection, psn: int, opcode: Opcode = MIDDLE, ce: bool = False) -> int | None:
     """Delivers a packet at time 0; the id of the flow that it completed."""
-    message, _ = one.on_data(psn, opcode, ce, 0)
-    return None if message is None else message.flow_id
+    done, _ = one.on_data(psn, opcode, ce, 0)
+    return done[0].flow_id if done else None
 
 
 def test_messages_complete_in_the_order_in_which_they_were_queued() -> None:

@@ -152,8 +152,7 @@ class PlainInbox(Inbox):
         of = next((message for message in connection.arriving if psn < message.end), None)
         if of is not None and psn >= of.first:
             of.marked += 1
-        if connection._gate is not None and connection._gate.marked(connection.number, now_ns):
-            tally.notify.append(connection)
+        tally.notify += [connection] * connection.receiver.on_marks((now_ns,))
 
 
 def overtaken(engine: NicEngine) -> list[int]:

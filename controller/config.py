@@ -3,12 +3,12 @@
     {"run": "demo-1", "seed": 7, "openflow_port": 6653, "agent_socket": "/run/x/agent.sock",
      "state_file": "/results/x/controller-state.json", "fabric": {...},
      "routing": {"policy": "ecmp"}, "ecn": [...], "scheduler": [...], "buffer": [...],
-     "pfc": [...]}
+     "pfc": [...], "trim": [...]}
 
 ``fabric`` is what `topologies.files.fabric_to_dict` makes; the entries of ``ecn``, ``scheduler``,
-``buffer`` and ``pfc`` are what `rule_to_dict` makes there. ``routing`` and these four may be left
-out; without ``buffer`` the agent's own thresholds stay. ``agent_socket`` may be null when no rule
-needs the agent.
+``buffer``, ``pfc`` and ``trim`` are what `rule_to_dict` makes there. ``routing`` and these five may
+be left out; without ``buffer`` the agent's own thresholds stay. ``agent_socket`` may be null when
+no rule needs the agent.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from topologies.files import (
     ecn_rule_from_dict,
     fabric_from_dict,
     pfc_rule_from_dict,
+    trim_rule_from_dict,
 )
 from topologies.model import Fabric
 from topologies.reading import Reader, as_mapping, as_text
-from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule, resolve
+from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule, TrimRule, resolve
 
 MAX_SEED = 2**63 - 1
 MAX_TCP_PORT = 65535
@@ -57,6 +58,7 @@ class ControllerConfig:
         scheduler: service rules, likewise.
         buffer: dynamic thresholds per class; None leaves the agent's own.
         pfc: pause rules, each for the ingress ports that it selects.
+        trim: which packets are cut to their headers, each for the egress ports that it selects.
     """
 
     run: str
@@ -71,6 +73,7 @@ class ControllerConfig:
     scheduler: tuple[ClassRule, ...] = ()
     buffer: tuple[BufferRule, ...] | None = None
     pfc: tuple[PfcRule, ...] = ()
+    trim: tuple[TrimRule, ...] = ()
 
 
 def load_config(path: Path) -> ControllerConfig:
@@ -108,11 +111,13 @@ def config_from_dict(raw: object) -> ControllerConfig:
             if reader.has("buffer")
             else None,
             pfc=_rules(reader, "pfc", pfc_rule_from_dict),
+            trim=_rules(reader, "trim", trim_rule_from_dict),
         )
     _check_agent(config)
     resolve(config.ecn, fabric, "ecn")
     resolve(config.scheduler, fabric, "scheduler")
     resolve(config.pfc, fabric, "pfc")
+    resolve(config.trim, fabric, "trim")
     return config
 
 
@@ -125,8 +130,7 @@ def _rules(reader: Reader, key: str, read: Callable[[object, str], T]) -> tuple[
 
 
 def _check_agent(config: ControllerConfig) -> None:
-    if config.agent_socket is None and (
-        config.ecn or config.scheduler or config.buffer or config.pfc
-    ):
+    rules = (config.ecn, config.scheduler, config.buffer, config.pfc, config.trim)
+    if config.agent_socket is None and any(rules):
         rule = "must name the agent's socket, because there are rules for its queues"
         raise SpecError("agent_socket", None, rule, "add agent_socket or remove the rules")

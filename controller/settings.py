@@ -24,7 +24,7 @@ def agent_calls(config: ControllerConfig) -> list[Call]:
     Raises:
         UnknownNameError: a rule names a port that the fabric does not have.
     """
-    return [*_ecn(config), *_schedulers(config), *_buffers(config), *_pfc(config)]
+    return [*_ecn(config), *_schedulers(config), *_buffers(config), *_pfc(config), *_trim(config)]
 
 
 def _ecn(config: ControllerConfig) -> Iterator[Call]:
@@ -67,6 +67,21 @@ def _pfc(config: ControllerConfig) -> Iterator[Call]:
                 name: value for name, value in rule_to_dict(rule).items() if name != "ports"
             }
             yield "set_pfc", {**settings, "port": port, "tc": tc}
+
+
+def _trim(config: ControllerConfig) -> Iterator[Call]:
+    for port, classes in _of_switches(config.trim, config.fabric, "trim"):
+        for tc, rule in sorted(classes.items()):
+            yield (
+                "set_trim",
+                {
+                    "port": port,
+                    "tc": tc,
+                    "dscp": rule.dscp,
+                    "size_bytes": rule.size_bytes,
+                    "threshold_bytes": rule.threshold_bytes,
+                },
+            )
 
 
 def _of_switches(

@@ -31,7 +31,7 @@ Key = tuple[str, int, str, str, int]
 Route = Callable[[str, str, int, int], Sequence[Link]]
 """(source, destination, plane, UDP source port) -> links in travelling order."""
 
-CONTROL_DSCP = 48
+CONTROL_DSCP = wire.CONTROL_DSCP
 _SMALL_BYTES, _LARGE_BYTES = 128, 4096
 
 

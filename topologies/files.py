@@ -13,12 +13,14 @@ from topologies.errors import SpecError
 from topologies.model import Fabric, Link, Node, Role
 from topologies.reading import Reader, as_integer, as_list, as_number, as_text, placed
 from topologies.settings import (
+    DEFAULT_TRIM_BYTES,
     SWITCH,
     BufferRule,
     ClassRule,
     EcnRule,
     PauseWatchdog,
     PfcRule,
+    TrimRule,
 )
 
 T = TypeVar("T")
@@ -92,7 +94,7 @@ def _seat(value: object, path: str) -> tuple[tuple[str, int], tuple[int, int]]:
     return (as_text(host[1], host[0]), plane), (leaf, number)
 
 
-def rule_to_dict(rule: EcnRule | ClassRule | BufferRule | PfcRule) -> dict[str, object]:
+def rule_to_dict(rule: EcnRule | ClassRule | BufferRule | PfcRule | TrimRule) -> dict[str, object]:
     """A rule as a mapping of its fields."""
     return dataclasses.asdict(rule)
 
@@ -139,6 +141,17 @@ def pfc_rule_from_dict(raw: object, path: str = "pfc") -> PfcRule:
         return PfcRule(
             tc, alpha, xoff_bytes, offset, headroom_bytes, response_ns, watchdog, ports, control
         )
+
+
+def trim_rule_from_dict(raw: object, path: str = "trim") -> TrimRule:
+    """The trimming rule that `rule_to_dict` wrote; only ``tc`` and ``dscp`` must be there."""
+    with Reader(raw, path) as reader:
+        tc, dscp = reader.integer("tc"), reader.integer("dscp")
+        size_bytes = reader.integer("size_bytes", DEFAULT_TRIM_BYTES)
+        threshold_bytes = reader.get("threshold_bytes", _optional(as_integer), None)
+        ports = reader.text("ports", "switches")
+    with placed(path):
+        return TrimRule(tc, dscp, size_bytes, threshold_bytes, ports)
 
 
 def _watchdog(raw: object, path: str) -> PauseWatchdog:

@@ -1,9 +1,9 @@
 """Rules for switch ports and buffers, and which rule each port and traffic class ends up with.
 
-A rule names ports by a selector: ``switches`` (all switch ports), ``hosts`` (all host ports),
-``all``, an interface name (``leaf1-eth3``), a node's name (``leaf1``: all its ports) or a glob
-over interface names (``spine*-eth1``). Where several rules fit a port and class, the last one
-counts, so a user's rules follow a profile's.
+A rule names ports by a selector: ``switches`` (all switch ports), ``last-hop`` (those of them that
+lead to hosts), ``hosts`` (all host ports), ``all``, an interface name (``leaf1-eth3``), a node's
+name (``leaf1``: all its ports) or a glob over interface names (``spine*-eth1``). Where several
+rules fit a port and class, the last one counts, so a user's rules follow a profile's.
 """
 
 from __future__ import annotations
@@ -25,6 +25,14 @@ DEFAULT_PAUSE_ALPHA = 1 / 8
 WATCHDOG_ACTIONS = ("drop", "forward")
 SWITCH, CONTROLLER = "switch", "controller"
 PAUSE_CONTROLS = (SWITCH, CONTROLLER)
+MIN_TRIM_BYTES = 58
+"""The shortest frame that a packet is cut to: Ethernet and IPv4 headers and 24 bytes of IP payload,
+which is MIN_TRIM_SIZE of the Ultra Ethernet specification (1.0, table 4-1)."""
+DEFAULT_TRIM_BYTES = 64
+"""As the Ultra Ethernet simulator htsim has it."""
+MAX_DSCP = 63
+LOCAL_USE = 0b011
+"""Low bits of code points for local use (RFC 2474, section 6: pool 2)."""
 MAX_WEIGHT = 1_000
 MAX_LISTED = 64
 
@@ -174,6 +182,49 @@ class PfcRule:
                 raise SpecError("xon_offset_bytes", self.xon_offset_bytes, rule)
 
 
+@dataclass(frozen=True)
+class TrimRule:
+    """Trimming of one class at egress ports, as Ultra Ethernet has it (specification 1.0, 4.1).
+
+    A packet that its queue cannot take is cut to its headers and goes on in another class, so that
+    the receiver learns at once what was lost.
+
+    Attributes:
+        tc: traffic class whose packets may be cut.
+        dscp: code point of cut packets; its upper three bits are the class that they go on in.
+        size_bytes: what is kept: Ethernet frame without FCS.
+        threshold_bytes: longest queue, bytes; what would make it longer is cut. None = only what
+            would be dropped is.
+        ports: selector of egress ports, of switches only.
+    """
+
+    tc: int
+    dscp: int
+    size_bytes: int = DEFAULT_TRIM_BYTES
+    threshold_bytes: int | None = None
+    ports: str = "switches"
+
+    def __post_init__(self) -> None:
+        _check_class(self.tc)
+        _check_range("dscp", self.dscp, 0, MAX_DSCP)
+        _check_range("size_bytes", self.size_bytes, MIN_TRIM_BYTES, None)
+        if self.threshold_bytes is not None:
+            _check_range("threshold_bytes", self.threshold_bytes, 1, None)
+        if self.to_class == self.tc:
+            rule = f"belongs to class {self.tc} itself, whose queue has no room for the packet"
+            raise SpecError("dscp", self.dscp, rule, "choose one of another class")
+
+    @property
+    def to_class(self) -> int:
+        """The class in which cut packets go on."""
+        return self.dscp // CLASSES
+
+
+def trimmed_dscp(tc: int) -> int:
+    """The code point of packets that were cut and go on in a class: one that nobody else uses."""
+    return tc * CLASSES + LOCAL_USE
+
+
 def _check_alpha(alpha: float) -> None:
     if not 0 < alpha < float("inf"):
         raise SpecError("alpha", alpha, "must be a finite number above 0", "write e.g. 1/8")
@@ -191,7 +242,7 @@ def _check_range(name: str, value: int, minimum: int, maximum: int | None) -> No
         raise SpecError(name, value, f"must be {bounds}")
 
 
-PortRule = TypeVar("PortRule", EcnRule, ClassRule, PfcRule)
+PortRule = TypeVar("PortRule", EcnRule, ClassRule, PfcRule, TrimRule)
 
 
 def resolve(
@@ -228,14 +279,21 @@ def select_ports(fabric: Fabric, selector: str, path: str = "ports") -> list[Por
 
 
 def _fits(fabric: Fabric, port: Port, selector: str) -> bool:
+    is_switch = fabric.by_name[port.node].is_switch
     groups: Mapping[str, bool] = {
         "all": True,
-        "switches": fabric.by_name[port.node].is_switch,
-        "hosts": not fabric.by_name[port.node].is_switch,
+        "switches": is_switch,
+        "last-hop": is_switch and leads_to_host(fabric, port),
+        "hosts": not is_switch,
     }
     if selector in groups:
         return groups[selector]
     return selector == port.node or fnmatch.fnmatchcase(port.name, selector)
+
+
+def leads_to_host(fabric: Fabric, port: Port) -> bool:
+    """Whether a host is at the other end of a port's link."""
+    return not fabric.by_name[fabric.port(port.peer).node].is_switch
 
 
 def _known_ports(fabric: Fabric) -> list[str]:
@@ -244,4 +302,4 @@ def _known_ports(fabric: Fabric) -> list[str]:
     if len(names) > MAX_LISTED:
         names = [f"{n.name}-eth1..{len(fabric.ports_of[n.name])}" for n in fabric.switches]
         names.append(f"h1-eth1..h{len(fabric.hosts)}-eth{len(fabric.planes)}")
-    return ["all", "switches", "hosts", *names]
+    return ["all", "switches", "last-hop", "hosts", *names]

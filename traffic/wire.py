@@ -46,6 +46,8 @@ MSN_MASK = 0xFFFFFF
 ECT0 = 0b10
 CE = 0b11
 ECN_MASK = 0b11
+CONTROL_DSCP = 48
+"""Code point of acknowledgements and congestion notifications: class selector 6."""
 SYNDROME_ACK = 0x00
 SYNDROME_NAK_SEQUENCE = 0x60
 

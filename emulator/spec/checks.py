@@ -15,6 +15,7 @@ def check(experiment: Experiment) -> None:
     _has_something_to_do(experiment)
     _probes_end(experiment)
     _control_has_marks(experiment)
+    _cut_packets_are_told_apart(experiment)
     _can_be_routed(experiment)
     build_all(experiment.workloads, experiment.fabric, experiment.seed, experiment.shrink or 1.0)
 
@@ -38,6 +39,16 @@ def _can_be_routed(experiment: Experiment) -> None:
     """The controller must be able to spread the flows of every switch."""
     policy = build_policy(experiment.routing.section, experiment.fabric)
     Routing(experiment.fabric, policy, experiment.seed)
+
+
+def _cut_packets_are_told_apart(experiment: Experiment) -> None:
+    """Their code point is nobody else's (Ultra Ethernet specification 1.0, 4.1.4.1)."""
+    used = {spec.dscp: spec.name for spec in experiment.workloads}
+    used[wire.CONTROL_DSCP] = "acknowledgements and congestion notifications"
+    for rule in experiment.trim:
+        if rule.dscp in used:
+            text = f"is that of {used[rule.dscp]}: what was cut must have one of its own"
+            raise SpecError("trim.dscp", rule.dscp, text, "write auto, or another code point")
 
 
 def _control_has_marks(experiment: Experiment) -> None:

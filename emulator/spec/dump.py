@@ -11,7 +11,7 @@ import yaml
 
 from emulator.spec import network, yamlfile
 from emulator.spec.model import AUTO, Experiment, ProbeSpec, TransportSpec
-from topologies.settings import BufferRule, ClassRule, EcnRule, PauseWatchdog, PfcRule
+from topologies.settings import BufferRule, ClassRule, EcnRule, PauseWatchdog, PfcRule, TrimRule
 from topologies.units import format_duration, format_event_rate, format_rate, format_size
 
 
@@ -58,6 +58,7 @@ def to_document(experiment: Experiment) -> dict[str, Any]:
         "profile": x.profile,
         "ecn": _ecn(x.ecn) or "none",
         "pfc": _pfc(x.pfc) or "none",
+        "trim": _trim(x.trim) or "none",
         "scheduler": _scheduler(x.scheduler),
         "buffers": _buffers(x.buffers),
         "routing": x.routing.section,
@@ -75,7 +76,7 @@ def _auto(value: float | None) -> float | int | str:
     return int(value) if value == int(value) else value
 
 
-Rule = TypeVar("Rule", EcnRule, ClassRule, BufferRule, PfcRule)
+Rule = TypeVar("Rule", EcnRule, ClassRule, BufferRule, PfcRule, TrimRule)
 
 
 def _runs(rules: Sequence[Rule]) -> list[list[Rule]]:
@@ -141,6 +142,20 @@ def _pause_watchdog(watchdog: PauseWatchdog | None) -> dict[str, str] | str:
         "restore": format_duration(watchdog.restore_ns),
         "action": watchdog.action,
     }
+
+
+def _trim(rules: Sequence[TrimRule]) -> list[dict[str, Any]]:
+    return [
+        {
+            "classes": _classes(run),
+            "to_class": run[0].to_class,
+            "dscp": run[0].dscp,
+            "size": format_size(run[0].size_bytes),
+            "threshold": _auto_size(run[0].threshold_bytes),
+            "ports": run[0].ports,
+        }
+        for run in _runs(rules)
+    ]
 
 
 def _scheduler(rules: Sequence[ClassRule]) -> list[dict[str, Any]]:

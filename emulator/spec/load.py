@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.clock.traits import CLOCKS
-from emulator.spec import checks, keys, merge, network, pause, ports, profiles, yamlfile
+from emulator.spec import checks, keys, merge, network, pause, ports, profiles, trim, yamlfile
 from emulator.spec.model import AUTO, Experiment
 from topologies.errors import SpecError, UnknownNameError
 from topologies.model import Fabric
@@ -115,6 +115,8 @@ class _Assembly:
         workloads = self._workloads()
         classes = workload_classes(workloads)
         switch = network.read_switch(self._data["switch"])
+        scheduler = ports.read_scheduler(self._data["scheduler"], fabric)
+        pfc = pause.read_pfc(self._data["pfc"], fabric, classes, switch.latency_ns)
         return Experiment(
             name=self._name(reader),
             seed=reader.integer("seed", minimum=0, maximum=MAX_SEED),
@@ -126,7 +128,7 @@ class _Assembly:
             fabric=fabric,
             profile=reader.text("profile"),
             ecn=ports.read_ecn(self._data["ecn"], fabric, classes),
-            scheduler=ports.read_scheduler(self._data["scheduler"], fabric),
+            scheduler=scheduler,
             buffers=ports.read_buffers(self._data["buffers"]),
             routing=network.read_routing(self._data["routing"], fabric),
             transport=network.read_transport(self._data["transport"], fabric),
@@ -134,7 +136,8 @@ class _Assembly:
             workloads=workloads,
             probes=network.read_probes(self._data["probes"], fabric, classes),
             pcap=ports.read_pcap(self._data["pcap"], fabric),
-            pfc=pause.read_pfc(self._data["pfc"], fabric, classes, switch.latency_ns),
+            pfc=pfc,
+            trim=trim.read_trim(self._data["trim"], fabric, classes, pfc, scheduler),
             document=self._data,
             origins=self._merged.origins,
         )

@@ -17,10 +17,13 @@ from topologies.errors import SpecError
 from topologies.reading import join
 
 KEY_BY_KEY = (
-    *("ecn", "pfc", "pfc.watchdog", "buffers", "routing"),
+    *("ecn", "pfc", "pfc.watchdog", "trim", "buffers", "routing"),
     *("transport", "transport.overrides", "switch"),
 )
-ALTERNATIVES = {"pfc": (("alpha", "xoff"), ("xon", "xon_offset"))}
+ALTERNATIVES = {
+    "pfc": (("alpha", "xoff"), ("xon", "xon_offset")),
+    "trim": (("to_class", "dscp"),),
+}
 """Section -> groups of keys that say the same in different ways: a layer's choice replaces those
 of the layers below."""
 FLAG = "--set"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from topologies.model import Fabric
-from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule
+from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule, TrimRule
 from traffic.dcqcn_params import PARAMETER_SETS, DcqcnParams
 from traffic.workloads import WorkloadSpec
 
@@ -138,6 +138,7 @@ class Experiment:
         probes: None = no probes.
         pcap: names of the ports whose traffic is captured.
         pfc: pause rules of the lossless classes; empty = all classes are lossy.
+        trim: which packets are cut to their headers; empty = they are dropped.
         document: the merged file (defaults, profile, file, ``--set``), with paths resolved.
         origins: key path -> where its value came from.
     """
@@ -161,5 +162,6 @@ class Experiment:
     probes: ProbeSpec | None
     pcap: tuple[str, ...]
     pfc: tuple[PfcRule, ...] = ()
+    trim: tuple[TrimRule, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

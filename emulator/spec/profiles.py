@@ -11,7 +11,7 @@ from importlib import resources
 from emulator.spec.yamlfile import Document, parse
 from topologies.errors import SpecError, UnknownNameError
 
-SECTIONS = ("ecn", "pfc", "scheduler", "buffers", "routing", "transport", "switch")
+SECTIONS = ("ecn", "pfc", "trim", "scheduler", "buffers", "routing", "transport", "switch")
 PLANNED = ("rocev2", "infiniband", "ultra-ethernet")
 """Profiles of later versions: they need pause, credits or trimming."""
 

@@ -81,6 +81,18 @@ def test_buffer_of_every_switch() -> None:
     assert len(calls(buffer=[])) == 3
 
 
+def test_trimming_for_every_switch_port() -> None:
+    """One call per port and class with all that the agent takes; the last rule counts."""
+    rules = [{"tc": 3, "dscp": 43}, {"tc": 3, "dscp": 44, "size_bytes": 128,
+                                     "threshold_bytes": 90_000, "ports": "leaf1-eth1"}]  # fmt: skip
+    made = {str(params["port"]): (method, params) for method, params in calls(trim=rules)}
+    assert sorted(made) == PORTS
+    plain = {"port": "spine1-eth1", "tc": 3, "dscp": 43, "size_bytes": 64, "threshold_bytes": None}
+    assert made["spine1-eth1"] == ("set_trim", plain)
+    special = {"port": "leaf1-eth1", "dscp": 44, "size_bytes": 128, "threshold_bytes": 90_000}
+    assert made["leaf1-eth1"] == ("set_trim", plain | special)
+
+
 def test_calls_repeat_exactly() -> None:
     """The same rules give the same calls in the same order."""
     rules = {"ecn": [ecn(3, 1000), ecn(0, 5)], "buffer": []}

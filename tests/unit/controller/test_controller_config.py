@@ -11,7 +11,7 @@ from controller.config import config_from_dict, load_config
 from tests.fakes.controller_config import config_document
 from tests.fakes.fabrics import leaf_spine
 from topologies.errors import SpecError
-from topologies.settings import BufferRule, ClassRule, EcnRule
+from topologies.settings import BufferRule, ClassRule, EcnRule, TrimRule
 
 ECN = {"tc": 3, "kmin_bytes": 1000, "kmax_bytes": 4000, "pmax": 0.2}
 FOLDER = Path("/run/x")
@@ -30,6 +30,7 @@ def test_reads_what_the_emulator_writes(tmp_path: Path) -> None:
     rules = {
         "scheduler": [{"tc": 3, "priority": 1, "weight": 2}],
         "buffer": [{"tc": 0, "alpha": 2}],
+        "trim": [{"tc": 3, "dscp": 43, "threshold_bytes": 90_000}],
     }
     path.write_text(json.dumps(document(ecn=[ECN | {"ports": "leaf*"}], **rules)))
     config = load_config(path)
@@ -41,6 +42,7 @@ def test_reads_what_the_emulator_writes(tmp_path: Path) -> None:
     assert config.ecn == (EcnRule(3, 1000, 4000, 0.2, "leaf*"),)
     assert config.scheduler == (ClassRule(3, 1, 2),)
     assert config.buffer == (BufferRule(0, 2),)
+    assert config.trim == (TrimRule(3, 43, 64, 90_000),)
 
 
 def test_optional_keys() -> None:
@@ -78,6 +80,15 @@ def test_optional_keys() -> None:
             r"^scheduler\[0\].tc: 9 must be 0",
         ),
         ({"buffer": [{"tc": 0, "alpha": 0}]}, r"^buffer\[0\].alpha: 0.0 must be a finite number"),
+        ({"trim": [{"tc": 3, "dscp": 24}]}, r"^trim\[0\].dscp: 24 belongs to class 3 itself"),
+        (
+            {"trim": [{"tc": 3, "dscp": 43, "ports": "x"}]},
+            r"^trim\[0\].ports: 'x' is not a known port",
+        ),
+        (
+            {"trim": [{"tc": 3, "dscp": 43}], "agent_socket": None},
+            r"^agent_socket: None must name the agent's socket",
+        ),
         ({"ecn": [ECN], "agent_socket": None}, r"^agent_socket: None must name the agent's socket"),
         ({"sead": 7}, r"^sead: 'sead' is not a known key; did you mean 'seed'"),
     ],

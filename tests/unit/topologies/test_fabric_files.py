@@ -15,9 +15,10 @@ from topologies.files import (
     fabric_from_dict,
     fabric_to_dict,
     rule_to_dict,
+    trim_rule_from_dict,
 )
 from topologies.registry import build_fabric
-from topologies.settings import BufferRule, ClassRule, EcnRule
+from topologies.settings import BufferRule, ClassRule, EcnRule, TrimRule
 
 
 @pytest.fixture
@@ -83,6 +84,8 @@ def test_rules_survive_json() -> None:
     assert ecn_rule_from_dict(json.loads(json.dumps(rule_to_dict(ecn)))) == ecn
     assert class_rule_from_dict(json.loads(json.dumps(rule_to_dict(service)))) == service
     assert buffer_rule_from_dict(rule_to_dict(BufferRule(3, 0.125))) == BufferRule(3, 0.125)
+    for cut in (TrimRule(3, 43), TrimRule(2, 50, 128, 90_000, "leaf1")):
+        assert trim_rule_from_dict(json.loads(json.dumps(rule_to_dict(cut)))) == cut
 
 
 def test_damaged_rules_are_refused_with_their_place() -> None:
@@ -96,3 +99,7 @@ def test_damaged_rules_are_refused_with_their_place() -> None:
         class_rule_from_dict({"tc": 1, "priority": 0, "weight": 0}, "s")
     with pytest.raises(SpecError, match=r"^b\.alpha: 0"):
         buffer_rule_from_dict({"tc": 1, "alpha": 0.0}, "b")
+    with pytest.raises(SpecError, match=r"^t\.size_bytes: 9 must be at least 58"):
+        trim_rule_from_dict({"tc": 1, "dscp": 43, "size_bytes": 9}, "t")
+    with pytest.raises(SpecError, match=r"^t\.threshold_bytes: '1' must be a whole number"):
+        trim_rule_from_dict({"tc": 1, "dscp": 43, "threshold_bytes": "1"}, "t")

@@ -13,9 +13,11 @@ from topologies.settings import (
     BufferRule,
     ClassRule,
     EcnRule,
+    TrimRule,
     resolve,
     resolve_alphas,
     select_ports,
+    trimmed_dscp,
 )
 
 STEP = EcnRule(3, 65_000, 65_000, 1.0)
@@ -138,3 +140,38 @@ def test_alphas_of_all_classes() -> None:
     """Classes without a rule keep the default; the last rule of a class counts."""
     alphas = resolve_alphas([BufferRule(3, 0.5), BufferRule(3, 0.125)], default=2.0)
     assert alphas == (2.0, 2.0, 2.0, 0.125, 2.0, 2.0, 2.0, 2.0)
+
+
+def test_last_hop_is_every_switch_port_that_leads_to_a_host(fabric: Fabric) -> None:
+    """By what is at the other end; the rest of the switches' ports lead to switches."""
+    last = names(fabric, "last-hop")
+    assert last == [f"leaf{leaf}-eth{port}" for leaf in (1, 2) for port in (1, 2)]
+    between = {"leaf1-eth3", "leaf1-eth4", "leaf2-eth3", "leaf2-eth4"}
+    between |= {f"spine{n}-eth{port}" for n in (1, 2) for port in (1, 2)}
+    assert set(names(fabric, "switches")) == between | set(last)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tc": 8}, "tc: 8 must be 0 to 7"),
+        ({"dscp": 64}, "dscp: 64 must be 0 to 63"),
+        ({"dscp": 31}, "dscp: 31 belongs to class 3 itself, whose queue has no room"),
+        ({"size_bytes": 57}, "size_bytes: 57 must be at least 58"),
+        ({"threshold_bytes": 0}, "threshold_bytes: 0 must be at least 1"),
+        ({"threshold_bytes": 1e5}, "threshold_bytes: 100000.0 must be a whole number"),
+    ],
+)
+def test_bad_trimming_rules(fields: dict[str, Any], message: str) -> None:
+    """Each impossible value is an error that names the field."""
+    with pytest.raises(SpecError, match=message):
+        TrimRule(**({"tc": 3, "dscp": 43} | fields))
+
+
+def test_a_code_point_says_the_class_of_what_was_cut(fabric: Fabric) -> None:
+    """Its upper three bits; the automatic one is for local use, as is no class selector."""
+    for tc in range(8):
+        assert TrimRule((tc + 1) % 8, trimmed_dscp(tc)).to_class == tc
+        assert trimmed_dscp(tc) & 0b11 == 0b11
+    rule = TrimRule(3, 43, ports="leaf1-eth1")
+    assert resolve([rule], fabric) == {fabric.port_named("leaf1-eth1").index: {3: rule}}

@@ -250,7 +250,14 @@ class LiveFabric:
 
         self._agent = Forked("agent", work, self.folder / "agent.log", self.switches_fd)
         self.ledger.add_process(self._agent.pid)
-        wait_for(self.agent_socket.exists, _READY_PATIENCE_S, "the agent to start")
+        wait_for(self._agent_listens, _READY_PATIENCE_S, "the agent to start")
+
+    def _agent_listens(self) -> bool:
+        """Whether the agent can be asked; MachineError with its last words when it has ended."""
+        if self.agent_died:
+            log = (self.folder / "agent.log").read_text(errors="replace")
+            raise MachineError(f"the agent ended early: {log.strip()[-600:]}")
+        return self.agent_socket.exists()
 
     def controller_config(self) -> dict[str, Any]:
         """The JSON document that the controller gets."""

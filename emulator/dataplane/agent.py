@@ -11,7 +11,6 @@ what can be asked, and besides:
 
 from __future__ import annotations
 
-import selectors
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -23,12 +22,13 @@ from emulator.dataplane.methods import Methods
 from emulator.dataplane.pause_driver import PauseDriver
 from emulator.dataplane.tables import Tables
 from emulator.kernel import netlink
+from emulator.kernel.polling import Poller
 from topologies.errors import SpecError
 from topologies.reading import Reader
 
 _RECEIVE_BYTES = 1 << 16
-_LEAST_WALL_S = 0.001
-_LOOK_EVERY_S = 0.2
+_LEAST_WALL_NS = 1_000_000
+_LOOK_EVERY_NS = 200_000_000
 _SEND_PATIENCE_S = 1.0
 
 
@@ -36,8 +36,8 @@ _SEND_PATIENCE_S = 1.0
 class _Client:
     connection: socket.socket
     decoder: rpc.Decoder = field(default_factory=rpc.Decoder)
-    interval_s: float | None = None
-    next_s: float = 0.0
+    interval_ns: int | None = None
+    next_ns: int = 0
     wants_crossings: bool = False
 
 
@@ -54,16 +54,16 @@ class Agent:
     def __init__(
         self, path: Path, methods: Methods, dilation: float, pauses: PauseDriver | None = None
     ) -> None:
-        self._methods, self._dilation = methods, dilation
-        self._selector = selectors.DefaultSelector()
+        self._methods, self._dilation, self._pauses = methods, dilation, pauses
+        self._poller: Poller[_Client | Callable[[], None]] = Poller()
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(path))
         self._server.listen()
-        self._selector.register(self._server, selectors.EVENT_READ, self._accept)
+        self._poller.register(self._server.fileno(), self._accept)
         if pauses is not None:
             pauses.listeners.append(self._tell_crossing)
             for fd, call in pauses.wakers():
-                self._selector.register(fd, selectors.EVENT_READ, call)
+                self._poller.register(fd, call)
 
     def __enter__(self) -> Agent:
         return self
@@ -75,30 +75,34 @@ class Agent:
         """Ends all connections and serves no more."""
         for client in self._clients():
             self._drop(client)
-        self._selector.close()
+        self._poller.close()
         self._server.close()
 
     def serve(self, should_stop: Callable[[], bool]) -> None:
         """Serves until told to stop; looks at that several times a second."""
         while not should_stop():
-            for key, _ in self._selector.select(self._patience_s()):
-                if isinstance(key.data, _Client):
-                    self._read(key.data)
+            for woken in self._poller.wait(self._patience_ns()):
+                if isinstance(woken, _Client):
+                    self._read(woken)
                 else:
-                    key.data()
+                    woken()
+            if self._pauses is not None:
+                self._pauses.on_time()
             self._notify()
 
-    def _patience_s(self) -> float:
-        now = time.monotonic()
-        due = [c.next_s - now for c in self._subscribers()]
-        return max(0.0, min([_LOOK_EVERY_S, *due]))
+    def _patience_ns(self) -> int:
+        now = time.monotonic_ns()
+        due = [client.next_ns for client in self._subscribers()]
+        pause_ns = self._pauses.next_ns() if self._pauses else None
+        if pause_ns is not None:
+            due.append(pause_ns)
+        return min([now + _LOOK_EVERY_NS, *due]) - now
 
     def _clients(self) -> list[_Client]:
-        data = [key.data for key in self._selector.get_map().values()]
-        return [client for client in data if isinstance(client, _Client)]
+        return [item for item in self._poller.items() if isinstance(item, _Client)]
 
     def _subscribers(self) -> list[_Client]:
-        return [client for client in self._clients() if client.interval_s is not None]
+        return [client for client in self._clients() if client.interval_ns is not None]
 
     def _tell_crossing(
         self, port: int, tc: int, paused: bool, _at_ns: int, held_bytes: int
@@ -111,10 +115,10 @@ class Agent:
     def _accept(self) -> None:
         connection, _ = self._server.accept()
         connection.settimeout(_SEND_PATIENCE_S)  # nobody who does not read holds up the others
-        self._selector.register(connection, selectors.EVENT_READ, _Client(connection))
+        self._poller.register(connection.fileno(), _Client(connection))
 
     def _drop(self, client: _Client) -> None:
-        self._selector.unregister(client.connection)
+        self._poller.unregister(client.connection.fileno())
         client.connection.close()
 
     def _read(self, client: _Client) -> None:
@@ -152,15 +156,15 @@ class Agent:
                 interval_ns = reader.number("interval_ns", minimum=1)
         except SpecError as error:
             raise rpc.RpcError(rpc.INVALID_PARAMS, str(error)) from error
-        client.interval_s = max(_LEAST_WALL_S, interval_ns * self._dilation / 1e9)
-        client.next_s = time.monotonic() + client.interval_s
+        client.interval_ns = max(_LEAST_WALL_NS, round(interval_ns * self._dilation))
+        client.next_ns = time.monotonic_ns() + client.interval_ns
         return {}
 
     def _notify(self) -> None:
-        now = time.monotonic()
+        now = time.monotonic_ns()
         for client in self._subscribers():
-            if client.next_s <= now and client.interval_s is not None:
-                client.next_s = now + client.interval_s
+            if client.next_ns <= now and client.interval_ns is not None:
+                client.next_ns = now + client.interval_ns
                 self._tell(client, rpc.Notification("queues", self._methods.queues()))
 
     def _tell(self, client: _Client, message: rpc.Notification) -> None:

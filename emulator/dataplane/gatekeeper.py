@@ -1,18 +1,20 @@
-"""Opens and closes gates: prepared bytes, one message per change, in the namespace of the port."""
+"""Opens and closes gates, and listens for crossings, in the namespaces of all ports.
+
+A change of a gate is one message of prepared bytes.
+"""
 
 from __future__ import annotations
 
-import errno
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from emulator.dataplane import building, layout
 from emulator.kernel import gates, netlink, netns
+from emulator.kernel.kicks import kick, open_wire
+from emulator.kernel.wakeups import Waker
 from topologies.model import Fabric
 
-_SO_MARK = 36
-_KICK = bytes(60)
 _ANSWER_BYTES = 1 << 16
 
 Key = tuple[int, int]
@@ -20,6 +22,10 @@ Key = tuple[int, int]
 
 class Gatekeeper:
     """All gates of a fabric.
+
+    Attributes:
+        keys: (port index, traffic class) of the gates that there are.
+        wakers: woken by crossings, one for each namespace.
 
     Args:
         fabric: whose ports.
@@ -38,6 +44,7 @@ class Gatekeeper:
         self.keys = frozenset(keys)
         self._frames = pause_frames or {}
         self._kernels: dict[int, socket.socket] = {}
+        self.wakers: list[Waker] = []
         self._wires: dict[int, socket.socket] = {}
         self._of_port: dict[int, socket.socket] = {}
         self._changes: dict[Key, tuple[bytes, bytes]] = {}
@@ -58,30 +65,21 @@ class Gatekeeper:
                 kernel.bind((0, 0))
                 kernel.setblocking(False)
                 self._kernels[fd] = kernel
-            wire = self._wires[port] = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-            wire.bind((name, 0))
-        wire.setsockopt(socket.SOL_SOCKET, _SO_MARK, layout.KICK_MARK)
+                self.wakers.append(Waker(fd, layout.WAKE_MARK))
+            self._wires[port] = open_wire(name)
         self._of_port[port] = self._kernels[fd]
 
     def set(self, port: int, tc: int, *, closed: bool) -> None:
         """Closes or opens a gate; when this returns it has happened."""
         self._of_port[port].send(self._changes[port, tc][closed])
         if not closed:
-            self._send(port, _KICK)
+            kick(self._wires[port])
 
     def tell(self, port: int, tc: int, *, paused: bool) -> None:
         """Sends a real pause frame from a port to its peer, where somebody captures it."""
         frames = self._frames.get((port, tc))
         if frames is not None:
-            self._send(port, frames[not paused])
-
-    def _send(self, port: int, frame: bytes) -> None:
-        try:
-            self._wires[port].send(frame)
-        except OSError as error:
-            # A kick is dropped where it should be queued, and the sender is told so.
-            if error.errno != errno.ENOBUFS:
-                raise
+            self._wires[port].send(frames[not paused])
 
     @property
     def refusal_fds(self) -> list[int]:
@@ -96,5 +94,7 @@ class Gatekeeper:
 
     def close(self) -> None:
         """Closes its sockets; gates stay as they are."""
+        for waker in self.wakers:
+            waker.close()
         for one in (*self._kernels.values(), *self._wires.values()):
             one.close()

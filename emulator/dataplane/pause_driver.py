@@ -1,13 +1,14 @@
 """Makes pauses happen: crossings out of the ring, orders to the gates, everything into the log.
 
-It never looks by itself. Two descriptors wake it: the ring of crossings and a timer that goes off
-when a pause or a resume has had its reaction time.
+It never looks by itself. Whoever serves it waits for its descriptors, above all for those that wake
+when something was crossed, and until `next_ns`, when a pause or a resume has had its reaction time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 from emulator.dataplane.pause_log import PauseLogWriter
 from emulator.dataplane.pause_rules import PauseRules
 from emulator.dataplane.pausing import MMU, POLICY, Act, Order, PauseControl
-from emulator.kernel.timers import Timer
 from topologies.settings import PfcRule
 
 Crossing = Callable[[int, int, bool, int, int], None]
@@ -25,8 +25,6 @@ Crossing = Callable[[int, int, bool, int, int], None]
 
 class Plane(Protocol):
     """What is needed of the data plane."""
-
-    pause_fd: int
 
     def crossings(self) -> npt.NDArray[np.void]:
         """What crossed XOFF or XON since the last call."""
@@ -41,10 +39,24 @@ class Plane(Protocol):
         """Tells others what a gate does."""
 
 
+class Wakes(Protocol):
+    """Readable when something was crossed."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+
+    def clear(self) -> None:
+        """Not readable until the next crossing."""
+
+
 class Gates(Protocol):
     """What is needed of the gatekeeper."""
 
     keys: frozenset[tuple[int, int]]
+
+    @property
+    def wakers(self) -> Sequence[Wakes]:
+        """Woken by crossings."""
 
     @property
     def refusal_fds(self) -> list[int]:
@@ -92,11 +104,10 @@ class PauseDriver:
         self._control, self._log, self._now_ns = control, log, now_ns
         self._dilation = dilation
         self._untold: dict[tuple[int, int], tuple[bool, int]] = {}
-        self._ring_fd, self._timer = plane.pause_fd, Timer()
         self.listeners: list[Crossing] = []
 
-    def on_ring(self) -> None:
-        """The ring has something."""
+    def on_crossing(self) -> None:
+        """Something was crossed."""
         for event in self._plane.crossings().tolist():
             at_ns, changes, held, headroom, _, port, tc = event[:7]
             paused = bool(changes & 1)
@@ -109,10 +120,13 @@ class PauseDriver:
             self._control.crossed(port, tc, changes, at_ns, held + headroom)
         self._perform()
 
-    def on_timer(self) -> None:
-        """The timer has gone off."""
-        self._timer.clear()
+    def on_time(self) -> None:
+        """It is `next_ns`, or later."""
         self._perform()
+
+    def next_ns(self) -> int | None:
+        """When something is due, monotonic ns; None = nothing is."""
+        return self._control.next_ns()
 
     def wish(self, port: int, tc: int, *, paused: bool, for_ns: int | None = None) -> None:
         """A policy wants an ingress port to pause its peer, or to let it go on.
@@ -144,8 +158,12 @@ class PauseDriver:
     def wakers(self) -> list[tuple[int, Callable[[], None]]]:
         """(descriptor, what to call when it is readable) of all that wakes it."""
         refusals = [(fd, self.gates.check) for fd in self.gates.refusal_fds]
-        own = [(self._ring_fd, self.on_ring), (self._timer.fileno(), self.on_timer)]
-        return [*own, *refusals]
+        wakers = [(waker.fileno(), partial(self._woken, waker)) for waker in self.gates.wakers]
+        return [*wakers, *refusals]
+
+    def _woken(self, waker: Wakes) -> None:
+        waker.clear()
+        self.on_crossing()
 
     def paused(self) -> list[tuple[int, int]]:
         """(port, class) of all gates that are closed."""
@@ -154,14 +172,12 @@ class PauseDriver:
     def close(self) -> None:
         """Writes the end of the log."""
         self._log.close()
-        self._timer.close()
 
     def _perform(self) -> None:
         for order in self._orders():
             self._carry_out(order)
             self._log.add(order, self._now_ns())
         self._log.flush()
-        self._timer.set(self._control.next_ns())
 
     def _orders(self) -> Iterator[Order]:
         """What is due now, and what becomes so while that is being done."""

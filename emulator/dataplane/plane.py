@@ -47,7 +47,7 @@ class DataPlane(Tables):
     Attributes:
         programs: to attach to ports.
         ring: what the hosts' NICs received.
-        pause_ring: XOFF and XON crossed; wakes who waits for `pause_fd`.
+        pause_ring: XOFF and XON crossed.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class DataPlane(Tables):
             map_array(loaded.map_fd("pause_states"), layout.PAUSE_STATES, layout.MAX_PORTS),
         )
         self._name_hosts()
-        self.pause_fd = loaded.map_fd("pause_ring")
-        self.pause_ring = Ring(self.pause_fd, PAUSE_RING_BYTES, layout.PAUSE_RING_RECORD)
+        fd = loaded.map_fd("pause_ring")
+        self.pause_ring = Ring(fd, PAUSE_RING_BYTES, layout.PAUSE_RING_RECORD)
         self.ring = Ring(loaded.map_fd("nic_ring"), RING_BYTES, layout.RING_RECORD)
 
     def _name_hosts(self) -> None:

@@ -150,6 +150,7 @@ class PauseWatch:
     def finish(self, end_ns: int) -> PauseTotals:
         """The totals of a run that ended at a model time; pauses that have not ended, end then."""
         self.note()
+        self._reader.close()
         for key in list(self._open):
             self._paused_for(key, Act.OPEN, max(end_ns, self._open[key]))
         dilation, closes = self._clock.dilation, _joined(self._closes)

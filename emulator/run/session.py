@@ -210,7 +210,9 @@ class _Run:
         )  # fmt: skip
         engine = Forked("engine", work, live.folder / "engine.log")
         live.ledger.add_process(engine.pid)
-        pauses = PauseWatch(live.plane, live.pause_log, prepared.clock, folder)
+        pauses = None
+        if self.settings.pfc:
+            pauses = PauseWatch(live.plane, live.pause_log, prepared.clock, folder)
         sampler = Sampler(live.plane, folder, pauses)
         expected = max(self.plan.expected_model_ns, 1.0)
         every = max(expected / self.traits.samples, self.traits.least_sample_ns / self.dilation)
@@ -224,7 +226,7 @@ class _Run:
         outcome = json.loads(report.read_text()) if report.exists() else {}
         folder.write_json("engine.json", outcome)
         ended_ns = outcome.get("ended_ns", prepared.clock.now_ns())
-        return watched, outcome, pauses.finish(ended_ns)
+        return watched, outcome, pauses.finish(ended_ns) if pauses else PauseTotals()
 
     def _describe(self, board: Path) -> tuple[float, str]:
         """How far the run is, for progress."""

@@ -19,12 +19,35 @@ from topologies.pause import settled
 from topologies.settings import PfcRule
 
 
+class EventWaker:
+    """Wakes by an event descriptor."""
+
+    def __init__(self) -> None:
+        self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def call(self) -> None:
+        """Something was crossed."""
+        os.eventfd_write(self._fd, 1)
+
+    def fileno(self) -> int:
+        """Readable after a call."""
+        return self._fd
+
+    def clear(self) -> None:
+        """Not readable any more."""
+        os.eventfd_read(self._fd)
+
+    def close(self) -> None:
+        """Frees the descriptor."""
+        os.close(self._fd)
+
+
 class PausedPlane(FakePlane):
     """A data plane whose crossings a test makes."""
 
     def __init__(self, fabric: Fabric) -> None:
         super().__init__(fabric)
-        self.pause_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.waker = EventWaker()
         self._crossed: list[tuple[int, ...]] = []
         self._changes: dict[tuple[int, int], int] = {}
 
@@ -34,7 +57,7 @@ class PausedPlane(FakePlane):
         changes = self._changes[index, tc] = self._changes.get((index, tc), 0) + 1
         kind = layout.EVENT_XOFF if changes & 1 else layout.EVENT_XON
         self._crossed.append((at_ns, changes, held, 1_000, 0, index, tc, kind))
-        os.eventfd_write(self.pause_fd, 1)
+        self.waker.call()
 
     def crossings(self) -> npt.NDArray[np.void]:
         """What was crossed since the last call."""
@@ -43,14 +66,8 @@ class PausedPlane(FakePlane):
         for event, values in zip(events, self._crossed, strict=True):
             for name, value in zip(names, values, strict=True):
                 event[name] = value
-        if self._crossed:
-            os.eventfd_read(self.pause_fd)
         self._crossed.clear()
         return events
-
-    def close(self) -> None:
-        """Frees the descriptor."""
-        os.close(self.pause_fd)
 
 
 class NotingGates:
@@ -58,7 +75,8 @@ class NotingGates:
 
     refusal_fds: list[int] = []  # noqa: RUF012 - never changed
 
-    def __init__(self, fabric: Fabric, classes: tuple[int, ...]) -> None:
+    def __init__(self, fabric: Fabric, classes: tuple[int, ...], waker: EventWaker) -> None:
+        self.wakers = [waker]
         self.keys = frozenset((port.index, tc) for port in fabric.ports for tc in classes)
         self.done: list[tuple[str, int, bool]] = []
         self.told: list[tuple[str, int, bool]] = []
@@ -93,7 +111,9 @@ class PauseRig:
         self.plane = PausedPlane(fabric)
         resolved = settled(rules, fabric)
         self.plane.apply_pfc(resolved)
-        self.gates = NotingGates(fabric, tuple(sorted({rule.tc for rule in rules})))
+        self.gates = NotingGates(
+            fabric, tuple(sorted({rule.tc for rule in rules})), self.plane.waker
+        )
         in_force = PauseRules(fabric, resolved, lambda _link: 0)
         control = PauseControl(fabric, in_force.reaction_ns, in_force.watchdog, dilation)
         self.driver = PauseDriver(
@@ -103,9 +123,9 @@ class PauseRig:
         self._reader = PauseLogReader(log)
 
     def at(self, now_ns: int) -> None:
-        """It is so late, and the timer has gone off."""
+        """It is so late."""
         self.now_ns = now_ns
-        self.driver.on_timer()
+        self.driver.on_time()
 
     def log(self) -> Records:
         """What was logged since the last call."""
@@ -114,4 +134,5 @@ class PauseRig:
     def close(self) -> None:
         """Frees descriptors."""
         self.driver.close()
-        self.plane.close()
+        self._reader.close()
+        self.plane.waker.close()

@@ -6,14 +6,15 @@ import select
 import socket
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from emulator.dataplane import building, compiling, layout
 from emulator.dataplane.plane import DataPlane
-from emulator.kernel import gates, netlink, netns, offloads
+from emulator.kernel import gates, kicks, links, netlink, netns, offloads
+from emulator.kernel.wakeups import Waker
 from emulator.naming import host_namespace
 from topologies.addressing import host_ip, host_mac
 from topologies.model import Fabric
@@ -25,7 +26,6 @@ HEADER_BYTES = 34
 LENGTH = 1000
 """Frame bytes of what `MmuRig.send` sends."""
 LOSSLESS = 3
-_SO_MARK = 36
 _PATIENCE_S = 5.0
 
 
@@ -37,6 +37,7 @@ class MmuRig:
         fabric: the graph.
         plane: the loaded programs and their tables.
         session: netlink in the ports' namespace.
+        waker: woken by crossings.
         sockets: closed with the rig.
         senders: port name -> socket that sends there.
     """
@@ -44,6 +45,7 @@ class MmuRig:
     fabric: Fabric
     plane: DataPlane
     session: netlink.Session
+    waker: Waker
     sockets: ExitStack
     senders: dict[str, socket.socket] = field(default_factory=dict)
 
@@ -75,11 +77,8 @@ class MmuRig:
 
     def kick(self, port: str) -> None:
         """Makes a port's shaper look at its queues."""
-        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as kicker:
-            kicker.bind((port, 0))
-            kicker.setsockopt(socket.SOL_SOCKET, _SO_MARK, layout.KICK_MARK)
-            with suppress(OSError):
-                kicker.send(bytes(60))
+        with kicks.open_wire(port) as wire:
+            kicks.kick(wire)
 
     def held(self, port: str, tc: int = LOSSLESS) -> Any:
         """What an ingress port and class holds."""
@@ -99,7 +98,7 @@ class MmuRig:
     def is_woken(self) -> bool:
         """Whether somebody who waits for events would be woken now."""
         with select.epoll() as poll:
-            poll.register(self.plane.pause_fd, select.EPOLLIN)
+            poll.register(self.waker.fileno(), select.EPOLLIN)
             return bool(poll.poll(0))
 
     def tap(self, port: str) -> socket.socket:
@@ -140,15 +139,20 @@ def mmu_rig(run_id: str, rules: list[PfcRule], buffer: str = "1 MB", rate_bps: i
             offloads.turn_off(port.name for port in fabric.ports)
             _set_up(session, plane, rates)
             with ExitStack() as sockets:
-                yield MmuRig(fabric, plane, session, sockets)
+                waker = sockets.enter_context(closing(Waker(fd, layout.WAKE_MARK)))
+                yield MmuRig(fabric, plane, session, waker, sockets)
     finally:
         netns.remove(name)
 
 
 def _quiet(_name: str) -> None:
-    """No frames but ours."""
+    """No frames but ours, and a loopback device that is up."""
     for scope in ("all", "default"):
-        Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6").write_text("1")
+        path = Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6")
+        if path.exists():
+            path.write_text("1")
+    with netlink.Session() as session:
+        session.run([links.up(1, "lo")])
 
 
 def _set_up(session: netlink.Session, plane: DataPlane, rates: list[int]) -> None:

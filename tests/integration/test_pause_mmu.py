@@ -45,9 +45,12 @@ def test_xoff_headroom_drop_and_xon(run_id: str) -> None:
         rig.gate(OUT, closed=True)
         rig.send(OUT, "h1", 10)
         assert rig.events() == []
+        rig.send(OUT, "h1", 1, tc=1)
         assert not rig.is_woken()
         rig.send(OUT, "h1", 1)
         assert rig.is_woken()
+        rig.waker.clear()
+        assert not rig.is_woken()
         assert rig.events() == [(IN, LOSSLESS, EVENT_XOFF)]
         rig.send(OUT, "h1", 4)
         assert rig.queue(OUT)["drop_packets"] == 0
@@ -58,11 +61,12 @@ def test_xoff_headroom_drop_and_xon(run_id: str) -> None:
         assert rig.plane.switches["headroom_bytes"][0] == 5 * LENGTH
         rig.gate(OUT, closed=False)
         wait_for(lambda: drained(rig), PATIENCE_S, "the queue to drain")
+        assert rig.is_woken()
         assert rig.events() == [(IN, LOSSLESS, EVENT_XON)]
         assert (rig.held(IN)["bytes"], rig.held(IN)["headroom"]) == (0, 0)
         assert rig.held(IN)["peak_headroom"] == 5 * LENGTH
         assert rig.plane.switches["headroom_bytes"][0] == 0
-        assert rig.plane.switches["in_bytes"] == rig.plane.switches["out_bytes"] == 15 * LENGTH
+        assert rig.plane.switches["in_bytes"] == rig.plane.switches["out_bytes"] == 16 * LENGTH
 
 
 def test_xon_comes_at_the_offset_below_xoff(run_id: str) -> None:

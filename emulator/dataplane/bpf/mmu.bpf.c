@@ -198,7 +198,7 @@ static __always_inline int take_shared(struct switch_state *sw, struct class_con
 
 /* The verdict of a switch's MMU on a frame of a class; says in the frame where it is counted. */
 static __always_inline int admit(struct __sk_buff *skb, struct port_config *config, __u32 port,
-				 __u32 tc, __u64 queue)
+				 __u32 tc, __u64 queue, __u32 *posted)
 {
 	struct switch_state *sw = bpf_map_lookup_elem(&switch_states, &config->switch_id);
 	struct account account;
@@ -216,10 +216,12 @@ static __always_inline int admit(struct __sk_buff *skb, struct port_config *conf
 		    !account.config->headroom)
 			ingress = 0;
 	}
-	if (ingress)
+	if (ingress) {
 		verdict = take_in(&account, skb->len);
-	else
+		*posted = account.posted;
+	} else {
 		verdict = take_shared(sw, &config->classes[tc & 7], queue, skb->len);
+	}
 	if (verdict == TAKEN && tagged)
 		write_tag(skb, ingress, port);
 	if (sw->in_bytes - sw->out_bytes > sw->peak_bytes)
@@ -230,7 +232,7 @@ static __always_inline int admit(struct __sk_buff *skb, struct port_config *conf
 SEC("tc")
 int mmu_egress(struct __sk_buff *skb)
 {
-	__u32 port = skb->tc_classid, tc = 0, length = skb->len;
+	__u32 port = skb->tc_classid, tc = 0, length = skb->len, posted = 0;
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
 	struct port_state *state = bpf_map_lookup_elem(&port_states, &port);
 	struct class_state *counts;
@@ -240,21 +242,25 @@ int mmu_egress(struct __sk_buff *skb)
 
 	if (!config || !state)
 		return TC_ACT_SHOT;
-	if (is_control(skb))
-		return TC_ACT_OK;
+	verdict = control_verdict(skb);
+	if (verdict != TC_ACT_UNSPEC)
+		return verdict;
 	ip = ipv4_of(skb);
 	if (ip)
 		tc = ip->tos >> 5;
 	counts = &state->classes[tc & 7];
 	queue = counts->in_bytes - counts->out_bytes;
 	if (config->flags & FLAG_SWITCH) {
-		verdict = admit(skb, config, port, tc, queue);
+		verdict = admit(skb, config, port, tc, queue, &posted);
 		if (verdict == DROPPED) {
 			__sync_fetch_and_add(&counts->drop_packets, 1);
 			__sync_fetch_and_add(&counts->drop_bytes, length);
 		}
-		if (verdict != TAKEN)
+		if (verdict != TAKEN) {
+			if (posted)
+				wake_agent(skb);
 			return DROP_SILENTLY;
+		}
 	}
 	if (ip && is_markable(ip) &&
 	    wins_mark(config, &config->classes[tc & 7], queue, counts->in_packets)) {
@@ -265,6 +271,8 @@ int mmu_egress(struct __sk_buff *skb)
 	__sync_fetch_and_add(&counts->in_bytes, length);
 	if (queue + length > counts->peak_bytes)
 		counts->peak_bytes = queue + length;
+	if (posted)
+		wake_agent(skb);
 	skb->priority = HTB_MAJOR + HTB_FIRST_LEAF + (tc & 7);
 	return TC_ACT_OK;
 }
@@ -310,7 +318,8 @@ static __always_inline void measure_rate(struct port_config *config, struct port
 	state->run = queued(state) && !paused ? state->run + 1 : 0;
 }
 
-static __always_inline void leave_switch(struct __sk_buff *skb, struct port_config *config, __u32 tc)
+static __always_inline void leave_switch(struct __sk_buff *skb, struct port_config *config, __u32 tc,
+					 __u32 *posted)
 {
 	struct switch_state *sw = bpf_map_lookup_elem(&switch_states, &config->switch_id);
 	__u32 ingress = config->flags & FLAG_TAGS ? counted_at(skb) : 0;
@@ -318,16 +327,19 @@ static __always_inline void leave_switch(struct __sk_buff *skb, struct port_conf
 
 	if (!sw)
 		return;
-	if (ingress && open_account(&account, sw, config->switch_id, ingress, tc))
+	if (ingress && open_account(&account, sw, config->switch_id, ingress, tc)) {
 		give_back(&account, skb->len);
-	else
+		*posted = account.posted;
+	} else {
 		__sync_fetch_and_add(&sw->out_bytes, skb->len);
+	}
 }
 
 /* A frame has left its sender's queue. Returns 0 when the sender's watchdog discards it: then it is
  * one of those that the sender dropped, and never was in its queue.
  */
-static __always_inline int count_out(struct __sk_buff *skb, __u32 sender, __u32 tc, __u64 now)
+static __always_inline int count_out(struct __sk_buff *skb, __u32 sender, __u32 tc, __u64 now,
+				     __u32 *posted)
 {
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &sender);
 	struct port_state *state = bpf_map_lookup_elem(&port_states, &sender);
@@ -350,7 +362,7 @@ static __always_inline int count_out(struct __sk_buff *skb, __u32 sender, __u32 
 		__sync_fetch_and_add(&counts->out_bytes, length);
 	}
 	if (config->flags & FLAG_SWITCH)
-		leave_switch(skb, config, tc);
+		leave_switch(skb, config, tc, posted);
 	measure_rate(config, state, now, length + WIRE_OVERHEAD, tagged && is_paused(sender));
 	return !discarded;
 }
@@ -358,16 +370,18 @@ static __always_inline int count_out(struct __sk_buff *skb, __u32 sender, __u32 
 SEC("tc")
 int wire_out(struct __sk_buff *skb)
 {
-	__u32 port = skb->tc_classid;
+	__u32 port = skb->tc_classid, posted = 0;
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
 	struct iphdr *ip;
+	int there;
 
 	if (!config || is_pause(skb))
 		return TC_ACT_SHOT;
 	ip = ipv4_of(skb);
-	if (!count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, bpf_ktime_get_ns()))
-		return TC_ACT_SHOT;
-	return TC_ACT_OK;
+	there = count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, bpf_ktime_get_ns(), &posted);
+	if (posted)
+		wake_agent(skb);
+	return there ? TC_ACT_OK : TC_ACT_SHOT;
 }
 
 static __always_inline int has_bit(__u32 *words, __u32 number)
@@ -407,17 +421,23 @@ static __always_inline __u64 last_byte_ns(struct port_config *config, struct por
 SEC("tc")
 int wire_delay(struct __sk_buff *skb)
 {
-	__u32 port = skb->ingress_ifindex - FIRST_INTERFACE, whole;
+	__u32 port = skb->ingress_ifindex - FIRST_INTERFACE, whole, posted = 0;
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
 	struct port_state *state = bpf_map_lookup_elem(&port_states, &port);
 	__u64 now = bpf_ktime_get_ns(), due;
 	struct iphdr *ip;
+	int there = 1;
 
 	if (!config || !state || is_pause(skb))
 		return TC_ACT_SHOT;
 	ip = ipv4_of(skb);
-	if ((config->flags & FLAG_SWITCH) &&
-	    !count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now))
+	if (config->flags & FLAG_SWITCH)
+		there = count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now, &posted);
+	if (posted) {
+		wake_agent(skb);
+		ip = ipv4_of(skb);
+	}
+	if (!there)
 		return TC_ACT_SHOT;
 	due = last_byte_ns(config, state, skb->len, now);
 	whole = ip ? waits_for_whole(config, ip) : 1;
@@ -484,18 +504,24 @@ static __always_inline struct roce_frame *roce_of(struct __sk_buff *skb)
 SEC("tc")
 int nic_receive(struct __sk_buff *skb)
 {
-	__u32 port = skb->tc_classid;
+	__u32 port = skb->tc_classid, posted = 0;
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
 	struct port_state *state = bpf_map_lookup_elem(&port_states, &port);
 	__u64 now = bpf_ktime_get_ns();
 	struct nic_record *record;
 	struct roce_frame *frame;
 	struct iphdr *ip;
+	int there;
 
 	if (!config || !state || is_pause(skb))
 		return TC_ACT_SHOT;
 	ip = ipv4_of(skb);
-	if (!count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now))
+	there = count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now, &posted);
+	if (posted) {
+		wake_agent(skb);
+		ip = ipv4_of(skb);
+	}
+	if (!there)
 		return TC_ACT_SHOT;
 	frame = ip ? roce_of(skb) : NULL;
 	if (!frame)

@@ -12,6 +12,9 @@
  */
 #define FLAG_TAGS 2
 #define KICK_MARK 0x7ab1ab01 /* a frame that only makes the shaper look at its queues again */
+#define KICK_LENGTH 60
+#define WAKE_MARK 0x7ab1ab02 /* a copy that only wakes the agent */
+#define LOOPBACK 1           /* interface index, in every namespace */
 #define HTB_NOWHERE 0x1f     /* the leaf that takes nothing */
 #define ETH_P_PAUSE 0x8808
 #define HOST_PREFIX 0x0200
@@ -110,6 +113,7 @@ struct account {
 	struct guard *guard;
 	__u32 port;
 	__u32 tc;
+	__u32 posted; /* something for the agent */
 };
 
 static __always_inline int is_pause(struct __sk_buff *skb)
@@ -117,18 +121,22 @@ static __always_inline int is_pause(struct __sk_buff *skb)
 	return skb->protocol == bpf_htons(ETH_P_PAUSE);
 }
 
-/* Frames of the fabric's own: they are in no class, and not counted. Pause frames pass the shaper
- * by, as they pass every queue by; a kick makes the shaper look at its queues and goes nowhere.
+/* Frames of the fabric's own are in no class, and not counted. Pause frames pass the shaper by, as
+ * they pass every queue by. A kick makes the shaper look at its queues and goes nowhere; the short
+ * frame before it goes nowhere either, and lets the call that sends both succeed.
  */
-static __always_inline int is_control(struct __sk_buff *skb)
+static __always_inline int control_verdict(struct __sk_buff *skb)
 {
-	if (is_pause(skb))
+	if (is_pause(skb)) {
 		skb->priority = HTB_MAJOR;
-	else if (skb->mark == KICK_MARK)
-		skb->priority = HTB_MAJOR + HTB_NOWHERE;
-	else
-		return 0;
-	return 1;
+		return TC_ACT_OK;
+	}
+	if (skb->mark != KICK_MARK)
+		return TC_ACT_UNSPEC;
+	if (skb->len < KICK_LENGTH)
+		return TC_ACT_STOLEN;
+	skb->priority = HTB_MAJOR + HTB_NOWHERE;
+	return TC_ACT_OK;
 }
 
 static __always_inline __be16 *source_of(struct __sk_buff *skb)
@@ -227,6 +235,7 @@ static __always_inline int open_account(struct account *account, struct switch_s
 	account->state = &states->classes[tc & 7];
 	account->port = port;
 	account->tc = tc & 7;
+	account->posted = 0;
 	return 1;
 }
 
@@ -245,6 +254,18 @@ static __always_inline __u64 xoff_limit(struct pause_config *config, __u64 room)
 	return config->xoff < room ? config->xoff : room;
 }
 
+/* Wakes the agent, which listens at the loopback device of every namespace. The ring's own wake-up
+ * takes an interrupt that User-Mode Linux does not have: there it comes with the next tick.
+ */
+static __always_inline void wake_agent(struct __sk_buff *skb)
+{
+	__u32 mark = skb->mark;
+
+	skb->mark = WAKE_MARK;
+	bpf_clone_redirect(skb, LOOPBACK, 0);
+	skb->mark = mark;
+}
+
 static __always_inline void post(struct account *account, struct pause_event *seen)
 {
 	struct pause_event *event = bpf_ringbuf_reserve(&pause_ring, sizeof(*event), 0);
@@ -258,7 +279,8 @@ static __always_inline void post(struct account *account, struct pause_event *se
 	event->port = account->port;
 	event->tc = account->tc;
 	event->kind = seen->changes & 1 ? EVENT_XOFF : EVENT_XON;
-	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	account->posted = 1;
 }
 
 static __always_inline void note(struct pause_state *state, __u64 limit, struct pause_event *seen)

@@ -63,7 +63,7 @@ class Serving:
 @pytest.fixture
 def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serving]:
     """An agent that looks often whether it shall stop."""
-    monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.005)
+    monkeypatch.setattr(module, "_LOOK_EVERY_NS", 5_000_000)
     one = Serving(tmp_path / "agent.sock")
     yield one
     one.end()

@@ -111,6 +111,8 @@ def test_every_field_is_where_c_puts_it(name: str, offsets: dict[tuple[str, str]
         ("FLAG_SWITCH", layout.FLAG_SWITCH),
         ("FLAG_TAGS", layout.FLAG_TAGS),
         ("KICK_MARK", layout.KICK_MARK),
+        ("KICK_LENGTH", layout.KICK_LENGTH),
+        ("WAKE_MARK", layout.WAKE_MARK),
         ("EVENT_XOFF", layout.EVENT_XOFF),
         ("EVENT_XON", layout.EVENT_XON),
         ("FIRST_INTERFACE", layout.FIRST_INTERFACE),

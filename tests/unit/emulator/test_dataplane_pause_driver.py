@@ -39,7 +39,7 @@ def test_a_crossing_closes_and_opens_the_peers_gate(rig: PauseRig) -> None:
     """Each after the reaction time; the pausing port sends its frame at once."""
     rig.plane.cross(PORT, 100)
     rig.now_ns = 150
-    rig.driver.on_ring()
+    rig.driver.on_crossing()
     assert rig.gates.told == [(PORT, 3, True)]
     assert rig.gates.done == []
     rig.at(100 + DELAY)
@@ -47,7 +47,7 @@ def test_a_crossing_closes_and_opens_the_peers_gate(rig: PauseRig) -> None:
     assert rig.plane.pauses["closed"][FABRIC.port_named(PEER).index] == 1 << 3
     rig.plane.cross(PORT, 50_000)
     rig.now_ns = 50_000
-    rig.driver.on_ring()
+    rig.driver.on_crossing()
     rig.at(50_000 + DELAY)
     assert rig.gates.done[1:] == [(PEER, 3, False)]
     assert not rig.plane.pauses["closed"].any()
@@ -56,7 +56,7 @@ def test_a_crossing_closes_and_opens_the_peers_gate(rig: PauseRig) -> None:
 def test_what_was_done_is_logged_with_its_times(rig: PauseRig) -> None:
     """When it was asked, due and done, and what the port held."""
     rig.plane.cross(PORT, 100, held=9_000)
-    rig.driver.on_ring()
+    rig.driver.on_crossing()
     rig.at(100 + DELAY + 70)
     (record,) = rig.log()
     assert (record["act"], record["tc"]) == (Act.CLOSE, 3)
@@ -72,39 +72,40 @@ def test_what_is_overdue_is_done_at_once(rig: PauseRig) -> None:
     """A crossing that is heard late closes the gate without the timer."""
     rig.plane.cross(PORT, 100)
     rig.now_ns = 100 + DELAY + 1
-    rig.driver.on_ring()
+    rig.driver.on_crossing()
     assert rig.gates.done == [(PEER, 3, True)]
 
 
-def test_the_descriptors_wake_when_there_is_something(rig: PauseRig) -> None:
-    """The ring when something was crossed, the timer when something is due."""
+def test_it_says_what_it_waits_for(rig: PauseRig) -> None:
+    """To be woken when something was crossed, and the time when something is due."""
     with select.epoll() as poll:
         calls = dict(rig.driver.wakers())
         for fd in calls:
             poll.register(fd, select.EPOLLIN)
         assert poll.poll(0) == []
+        assert rig.driver.next_ns() is None
         rig.plane.cross(PORT, 0)
         (woken,) = poll.poll(0)
         calls[woken[0]]()
         assert rig.gates.done == []
-        (woken,) = poll.poll(1)
-        rig.now_ns = DELAY
-        calls[woken[0]]()
-        assert rig.gates.done == [(PEER, 3, True)]
+        assert poll.poll(0) == []
+    assert rig.driver.next_ns() == DELAY
+    rig.at(DELAY)
+    assert rig.gates.done == [(PEER, 3, True)]
 
 
 def test_the_watchdog_drops_and_restores(rig: PauseRig) -> None:
     """The queue is discarded while the storm lasts, its gate open; then all is as before."""
     queue = FABRIC.port_named(PEER).index
     rig.plane.cross(PORT, 0)
-    rig.driver.on_ring()
+    rig.driver.on_crossing()
     rig.at(DELAY)
     rig.at(DELAY + WATCHDOG.detect_ns * DILATION)
     assert rig.gates.done == [(PEER, 3, True), (PEER, 3, False)]
     assert rig.plane.pauses["classes"][queue, 3]["discard"] == 1
     rig.plane.cross(PORT, 900_000)
     rig.now_ns = 900_000
-    rig.driver.on_ring()
+    rig.driver.on_crossing()
     rig.at(900_000 + DELAY)
     rig.at(900_000 + DELAY + WATCHDOG.restore_ns * DILATION)
     assert rig.plane.pauses["classes"][queue, 3]["discard"] == 0
@@ -139,7 +140,7 @@ def test_the_controllers_classes_wait_for_the_controller(rig: PauseRig) -> None:
     rig.driver.listeners.append(lambda *crossing: heard.append(crossing))
     port = FABRIC.port_named(PORT).index
     rig.plane.cross(PORT, 100, tc=4)
-    rig.driver.on_ring()
+    rig.driver.on_crossing()
     assert heard == [(port, 4, True, 100, 10_000)]
     rig.at(10 * DELAY)
     assert rig.gates.done == rig.gates.told == []
@@ -154,7 +155,7 @@ def test_a_class_that_becomes_lossy_is_resumed(rig: PauseRig) -> None:
     """Its rule is gone from the table, and its gate opens."""
     port = FABRIC.port_named(PORT).index
     rig.plane.cross(PORT, 0)
-    rig.driver.on_ring()
+    rig.driver.on_crossing()
     rig.at(DELAY)
     rig.driver.set_rule(port, 3, None)
     rig.at(10 * DELAY)

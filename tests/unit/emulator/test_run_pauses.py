@@ -119,10 +119,8 @@ def test_storms_end_pauses_and_are_counted(rig: Rig) -> None:
     ]  # fmt: skip
 
 
-def test_a_run_without_pauses(tmp_path: Path) -> None:
-    """No log, no rows, no reaction times."""
-    rig = Rig(tmp_path)
-    (tmp_path / "log").unlink()
+def test_a_run_without_pauses(rig: Rig) -> None:
+    """An empty log: no rows, no reaction times."""
     totals = rig.watch.finish(1_000)
     assert totals.section == {
         "pauses": 0, "paused_fraction": 0.0, "reaction_us": {}, "watchdog_events": 0,

@@ -23,7 +23,17 @@ NUMBER_WORDS = 8
 """32-bit words of a set of leaf or host numbers, 0-255."""
 
 CLASS_CONFIG = np.dtype(
-    [("kmin", "<u4"), ("kmax", "<u4"), ("pmax", "<u4"), ("alpha", "<u4")], align=True
+    [
+        ("kmin", "<u4"),
+        ("kmax", "<u4"),
+        ("pmax", "<u4"),
+        ("alpha", "<u4"),
+        ("trim_bytes", "<u4"),
+        ("trim_above", "<u4"),
+        ("trim_dscp", "<u4"),
+        ("reserved", "<u4"),
+    ],
+    align=True,
 )
 PORT_CONFIG = np.dtype(
     [
@@ -52,6 +62,9 @@ CLASS_STATE = np.dtype(
         ("drop_bytes", "<u8"),
         ("mark_packets", "<u8"),
         ("peak_bytes", "<u8"),
+        ("trim_packets", "<u8"),
+        ("trim_bytes", "<u8"),
+        ("trim_drops", "<u8"),
     ],
     align=True,
 )
@@ -66,6 +79,7 @@ PORT_STATE = np.dtype(
         ("busy_gaps", "<u8"),
         ("overruns", "<u8"),
         ("received_packets", "<u8"),
+        ("trimmed_packets", "<u8"),
         ("last_byte_ns", "<u8"),
         ("late_gaps", "<u8", (GAP_BUCKETS,)),
     ],
@@ -134,7 +148,8 @@ NIC_RECORD = np.dtype(
         ("tos", "u1"),
         ("ack_request", "u1"),
         ("becn", "u1"),
-        ("pad", "u1", (14,)),
+        ("trimmed", "u1"),
+        ("pad", "u1", (13,)),
         ("reserved", "<u8"),
     ],
     align=True,

@@ -1,6 +1,6 @@
 /* The data plane's fast path: classifier programs that share their maps.
  *
- *   mmu_egress   clsact egress of every port: classify, admit or drop, mark CE, count in
+ *   mmu_egress   clsact egress of every port: classify, admit, cut or drop, mark CE, count in
  *   wire_out     clsact ingress of the peer: the frame has left the queue, count out
  *   nic_receive  the same on a host, and RoCEv2 frames go to the NIC's ring instead of the stack
  *   wire_delay   instead of wire_out, where links delay frames: clsact egress of the ifb device
@@ -26,7 +26,6 @@
 #define CLASSES 8
 #define GAP_BUCKETS 16
 #define WIRE_OVERHEAD 24
-#define ROCE_PORT 4791
 #define HTB_MAJOR 0x10000
 #define HTB_FIRST_LEAF 0x10
 #define FLAG_SWITCH 1
@@ -37,6 +36,7 @@
 #define ALPHA_SHIFT 8
 /* TC_ACT_SHOT would reach the sender as an error, and Open vSwitch then gives up the whole batch. */
 #define DROP_SILENTLY TC_ACT_STOLEN
+#define ECN_BITS 2
 #define ECN_MASK 3
 #define ECN_CE 3
 
@@ -45,6 +45,10 @@ struct class_config {
 	__u32 kmax;  /* bytes; every packet is marked above; 0 = marking off */
 	__u32 pmax;  /* probability at kmax, in 1/65536 */
 	__u32 alpha; /* dynamic threshold, in 1/256 of the free shared buffer */
+	__u32 trim_bytes; /* what the queue cannot take is cut to so many bytes; 0 = dropped */
+	__u32 trim_above; /* bytes, longest queue before packets are cut; 0 = as long as there is room */
+	__u32 trim_dscp;  /* code point of what was cut */
+	__u32 reserved;
 };
 
 struct port_config {
@@ -69,6 +73,8 @@ struct class_state {
 	__u64 drop_packets, drop_bytes;
 	__u64 mark_packets;
 	__u64 peak_bytes;
+	__u64 trim_packets, trim_bytes; /* cut instead of entering this queue, and by how much */
+	__u64 trim_drops;               /* packets among those dropped that had been cut */
 };
 
 struct port_state {
@@ -78,6 +84,7 @@ struct port_state {
 	__u64 busy_ns, busy_wire_bytes, busy_gaps;
 	__u64 overruns;          /* frames that found the NIC's ring full */
 	__u64 received_packets;  /* frames that the NIC took */
+	__u64 trimmed_packets;   /* frames that came to the NIC cut to their headers */
 	__u64 last_byte_ns;      /* when the last frame that came in here was in whole */
 	__u64 late_gaps[GAP_BUCKETS]; /* by log2 of the lateness in us */
 };
@@ -103,7 +110,8 @@ struct nic_record {
 	__u8 tos;
 	__u8 ack_request;
 	__u8 becn;
-	__u8 pad[14];
+	__u8 trimmed; /* cut to its headers on the way */
+	__u8 pad[13];
 	__u64 reserved;
 };
 
@@ -137,6 +145,8 @@ struct {
 } nic_ring SEC(".maps");
 
 #include "pause.h"
+#include "roce.h"
+#include "trim.h"
 
 static __always_inline struct iphdr *ipv4_of(struct __sk_buff *skb)
 {
@@ -229,10 +239,50 @@ static __always_inline int admit(struct __sk_buff *skb, struct port_config *conf
 	return verdict;
 }
 
+static __always_inline __u64 waiting(struct class_state *counts)
+{
+	return counts->in_bytes - counts->out_bytes;
+}
+
+static __always_inline void count_drop(struct __sk_buff *skb, struct class_state *counts)
+{
+	__sync_fetch_and_add(&counts->drop_packets, 1);
+	__sync_fetch_and_add(&counts->drop_bytes, skb->len);
+	if (is_cut(roce_of(skb)))
+		__sync_fetch_and_add(&counts->trim_drops, 1);
+}
+
+/* Takes a frame into a switch; cuts it where its class may be and its queue has no room for it.
+ * Then it is in another class, which `tc` tells.
+ */
+static __always_inline int enter_switch(struct __sk_buff *skb, struct port_config *config,
+					struct port_state *state, __u32 port, __u32 *tc,
+					__u32 *posted)
+{
+	struct class_config *cls = &config->classes[*tc & 7];
+	struct class_state *counts = &state->classes[*tc & 7];
+	__u32 length = skb->len;
+	int cut = exceeds(cls, waiting(counts) + length) && trim(skb, cls);
+	int verdict = DROPPED;
+
+	if (!cut)
+		verdict = admit(skb, config, port, *tc, waiting(counts), posted);
+	if (verdict == DROPPED && (cut || trim(skb, cls))) {
+		__sync_fetch_and_add(&counts->trim_packets, 1);
+		__sync_fetch_and_add(&counts->trim_bytes, length - skb->len);
+		*tc = cls->trim_dscp >> 3;
+		counts = &state->classes[*tc & 7];
+		verdict = admit(skb, config, port, *tc, waiting(counts), posted);
+	}
+	if (verdict == DROPPED)
+		count_drop(skb, counts);
+	return verdict;
+}
+
 SEC("tc")
 int mmu_egress(struct __sk_buff *skb)
 {
-	__u32 port = skb->tc_classid, tc = 0, length = skb->len, posted = 0;
+	__u32 port = skb->tc_classid, tc = 0, posted = 0;
 	struct port_config *config = bpf_map_lookup_elem(&port_configs, &port);
 	struct port_state *state = bpf_map_lookup_elem(&port_states, &port);
 	struct class_state *counts;
@@ -248,29 +298,26 @@ int mmu_egress(struct __sk_buff *skb)
 	ip = ipv4_of(skb);
 	if (ip)
 		tc = ip->tos >> 5;
-	counts = &state->classes[tc & 7];
-	queue = counts->in_bytes - counts->out_bytes;
 	if (config->flags & FLAG_SWITCH) {
-		verdict = admit(skb, config, port, tc, queue, &posted);
-		if (verdict == DROPPED) {
-			__sync_fetch_and_add(&counts->drop_packets, 1);
-			__sync_fetch_and_add(&counts->drop_bytes, length);
-		}
+		verdict = enter_switch(skb, config, state, port, &tc, &posted);
 		if (verdict != TAKEN) {
 			if (posted)
 				wake_agent(skb);
 			return DROP_SILENTLY;
 		}
+		ip = ipv4_of(skb);
 	}
+	counts = &state->classes[tc & 7];
+	queue = waiting(counts);
 	if (ip && is_markable(ip) &&
 	    wins_mark(config, &config->classes[tc & 7], queue, counts->in_packets)) {
 		bpf_skb_ecn_set_ce(skb);
 		__sync_fetch_and_add(&counts->mark_packets, 1);
 	}
 	__sync_fetch_and_add(&counts->in_packets, 1);
-	__sync_fetch_and_add(&counts->in_bytes, length);
-	if (queue + length > counts->peak_bytes)
-		counts->peak_bytes = queue + length;
+	__sync_fetch_and_add(&counts->in_bytes, skb->len);
+	if (queue + skb->len > counts->peak_bytes)
+		counts->peak_bytes = queue + skb->len;
 	if (posted)
 		wake_agent(skb);
 	skb->priority = HTB_MAJOR + HTB_FIRST_LEAF + (tc & 7);
@@ -451,22 +498,6 @@ int wire_delay(struct __sk_buff *skb)
 	return TC_ACT_OK;
 }
 
-struct bth {
-	__u8 opcode;
-	__u8 flags;
-	__be16 pkey;
-	__be32 dest_qp; /* FECN, BECN and 6 reserved bits above it */
-	__be32 psn;     /* AckReq and 7 reserved bits above it */
-};
-
-struct roce_frame {
-	struct ethhdr eth;
-	struct iphdr ip;
-	struct udphdr udp;
-	struct bth bth;
-	__be32 aeth; /* ACK only; payload otherwise; every frame has at least an ICRC here */
-} __attribute__((packed));
-
 static __always_inline void fill(struct nic_record *record, struct roce_frame *frame,
 				 __u32 port, __u32 length, __u64 now)
 {
@@ -484,21 +515,7 @@ static __always_inline void fill(struct nic_record *record, struct roce_frame *f
 	record->tos = frame->ip.tos;
 	record->ack_request = psn >> 31;
 	record->becn = (qp >> 30) & 1;
-}
-
-static __always_inline struct roce_frame *roce_of(struct __sk_buff *skb)
-{
-	struct roce_frame *frame;
-
-	if (bpf_skb_pull_data(skb, sizeof(*frame)))
-		return NULL;
-	frame = (void *)(long)skb->data;
-	if ((void *)(frame + 1) > (void *)(long)skb->data_end)
-		return NULL;
-	if (frame->ip.ihl != 5 || frame->ip.protocol != IPPROTO_UDP ||
-	    frame->udp.dest != bpf_htons(ROCE_PORT))
-		return NULL;
-	return frame;
+	record->trimmed = is_cut(frame);
 }
 
 SEC("tc")
@@ -526,6 +543,8 @@ int nic_receive(struct __sk_buff *skb)
 	frame = ip ? roce_of(skb) : NULL;
 	if (!frame)
 		return TC_ACT_UNSPEC; /* to the next filter, which delays it, if there is one */
+	if (is_cut(frame))
+		__sync_fetch_and_add(&state->trimmed_packets, 1);
 	record = bpf_ringbuf_reserve(&nic_ring, sizeof(*record), 0);
 	if (!record) {
 		__sync_fetch_and_add(&state->overruns, 1);

@@ -16,7 +16,8 @@ from emulator.dataplane.compiling import SOURCE
 from emulator.kernel import queues
 from traffic import wire
 
-TEXT = "".join(path.read_text(encoding="utf-8") for path in (SOURCE, SOURCE.with_name("pause.h")))
+FILES = (SOURCE, *sorted(SOURCE.parent.glob("*.h")))
+TEXT = "".join(path.read_text(encoding="utf-8") for path in FILES)
 STRUCTURES = {
     "class_config": layout.CLASS_CONFIG,
     "port_config": layout.PORT_CONFIG,

@@ -8,14 +8,14 @@ from random import Random
 
 import pytest
 
-from tests.fakes.medium import drop_randomly
+from tests.fakes.medium import Marking, drop_randomly
 from tests.fakes.nic_rig import PARAMETERS, PAYLOAD, Rig, flow
 from traffic.nic.receiver import Receiver
 from traffic.nic.sender import Sender
 from traffic.tasks import Flow
 from traffic.wire import PSN_MASK, Opcode
 
-SEEDS = range(8)
+SEEDS = range(12)
 
 
 def random_flows(rng: Random) -> list[Flow]:
@@ -40,11 +40,13 @@ def random_rig(seed: int) -> Rig:
         window_packets=rng.choice([1, 4, 32, None]),
         tick_ns=rng.choice([500, 1_000, 2_000]),
         rto_ns=rng.choice([60_000, 200_000]),
+        transport=rng.choice(["go-back-n", "dctcp"]),
     )
     return Rig(
         random_flows(rng),
         parameters=parameters,
         buffer_bytes=rng.choice([None, 12 * 4_200]),
+        marking=rng.choice([None, Marking(4 * 4_200, 4 * 4_200)]),
         lose=drop_randomly(rng.choice([0.0, 0.01, 0.1]), seed),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traffic.dcqcn import DcqcnParams
+from traffic.dctcp_params import DctcpParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class NicParameters:
         tick_ns: the engine's period.
         lookahead_ns: how far ahead of the wire a NIC's queue is filled.
         transport: name of the transport (`traffic.nic.transports`).
+        round_trip_ns: unloaded round trip of a full packet and its acknowledgement, longest path.
+        dctcp: parameters of DCTCP's window.
     """
 
     payload_bytes: int
@@ -30,3 +33,5 @@ class NicParameters:
     tick_ns: int = 1000
     lookahead_ns: int = 1500
     transport: str = "go-back-n"
+    round_trip_ns: int = 0
+    dctcp: DctcpParams | None = None

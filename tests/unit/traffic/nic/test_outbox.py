@@ -11,6 +11,7 @@ import pytest
 
 from tests.fakes.nic_rig import PARAMETERS, PAYLOAD, address, endpoints, flow
 from traffic import headers
+from traffic.nic import outbox as outbox_module
 from traffic.nic.connection import Connection
 from traffic.nic.frames import book
 from traffic.nic.outbox import Outbox
@@ -187,21 +188,28 @@ def packet_by_packet(box: Outbox, one: Connection, burst: Burst) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("start", [0, WRAP - 40])
-def test_bursts_are_what_their_packets_are_one_by_one(seed: int, start: int) -> None:
-    """Random bursts of random messages, also across the wrap of sequence numbers."""
+@pytest.mark.parametrize("few", [0, 200])
+def test_bursts_are_what_their_packets_are_one_by_one(
+    seed: int, start: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random bursts of random messages, in bulk or not, across the wrap of sequence numbers too."""
     rng = Random(seed)
     sizes = [rng.choice([1, PAYLOAD, PAYLOAD + 1, rng.randint(1, 9 * PAYLOAD)]) for _ in range(30)]
     bulk, single = Wire(), Wire()
     (box, one), (other, _) = outbox(bulk, *sizes, start=start), outbox(single, *sizes)
+
+    def send() -> None:
+        for sender, limit in ((box, few), (other, 0)):
+            monkeypatch.setattr(outbox_module, "FEW", limit)
+            sender.flush()
+
     while (allowed := one.sender.allowed()) > 0:
         made = grant(one, rng.randint(1, allowed))
         box.add_burst(made)
         packet_by_packet(other, one, made.burst)
         if rng.random() < 0.3:
-            box.flush()
-            other.flush()
-    box.flush()
-    other.flush()
+            send()
+    send()
     assert bulk.frames == single.frames
     assert len(bulk.frames) == sum(-(-size // PAYLOAD) for size in sizes)
 

@@ -70,6 +70,17 @@ def test_stamped_acknowledgements_equal_scapys(rng: np.random.Generator) -> None
     ]
 
 
+@pytest.mark.parametrize("count", [1, 8, 100])
+def test_frames_stamped_one_by_one_are_the_same(rng: np.random.Generator, count: int) -> None:
+    """Any template, opcode, AckReq, PSN and, for an ACK, AETH."""
+    template = rng.integers(0, len(SIZES) + 2, count)
+    rows = template * 4 + rng.integers(0, 4, count)
+    words = rng.integers(0, 1 << 24, count) * PSN_ONE | np.where(rng.integers(0, 2, count), ASK, 0)
+    words |= np.where(template == ACK, rng.integers(0, 1 << 32, count), 0)
+    in_bulk = whole(Stamper(bank()).stamp(rows, words))
+    assert whole(Stamper(bank()).stamp_few(rows.tolist(), words.tolist())) == in_bulk
+
+
 def test_frames_of_all_kinds_go_into_one_batch() -> None:
     """An ACK, a CNP and data side by side, each with its own lengths."""
     rows = column(row_of(ACK, 0x11), row_of(CNP, Opcode.CNP), row_of(3, Opcode.SEND_ONLY))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from emulator import timing
 from emulator.probing import probe_pairs
-from emulator.spec.model import Experiment, ProbeSpec
+from emulator.spec.model import CREDIT, GO_BACK_N, Experiment, ProbeSpec
 from emulator.transport import TransportSettings
 from topologies.addressing import host_ip, host_mac
 from topologies.model import Fabric, Link, Port
@@ -127,6 +127,9 @@ class Assembler:
         return NicParameters(
             transport.payload_bytes, settings.window_packets, settings.retransmit_timeout_ns,
             transport.dcqcn, CONTROL_DSCP, self._pace.tick_ns, self._pace.lookahead_ns,
+            transport=ENGINE.get(transport.kind, transport.kind), dctcp=transport.dctcp,
+            round_trip_ns=settings.round_trip_ns,
+            overtaking=not self._delays_in_path,
         )  # fmt: skip
 
     def nics(self) -> dict[int, NicQueue]:

@@ -15,6 +15,7 @@ from traffic.wire import PSN_MASK, FlowAddress, data_frame_bytes, traffic_class,
 
 QP_BASE = 0x100
 _REORDER_TICKS = 4
+_NEVER = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ class Connection:
         self.number, self.ends = number, ends
         self.sender, self.receiver = transports.build(ends.rate_bps, parameters)
         self.lane, self.back = Lane(ends.path.hold_ns), Line(ends.back.hold_ns)
-        self.order = Reorderer(self.lane, _REORDER_TICKS * parameters.tick_ns)
+        window_ns = _REORDER_TICKS * parameters.tick_ns if parameters.overtaking else _NEVER
+        self.order = Reorderer(self.lane, window_ns)
         self.arriving: deque[Message] = deque()
         self.templates = Templates()
         self.frame_bytes = data_frame_bytes(parameters.payload_bytes)

@@ -23,6 +23,8 @@ class NicParameters:
         transport: name of the transport (`traffic.nic.transports`).
         round_trip_ns: unloaded round trip of a full packet and its acknowledgement, longest path.
         dctcp: parameters of DCTCP's window.
+        overtaking: whether the network below may swap packets of one path, as a kernel with several
+            processors does; without it whatever is missing is lost.
     """
 
     payload_bytes: int
@@ -35,3 +37,4 @@ class NicParameters:
     transport: str = "go-back-n"
     round_trip_ns: int = 0
     dctcp: DctcpParams | None = None
+    overtaking: bool = True

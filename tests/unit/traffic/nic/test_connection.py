@@ -134,3 +134,12 @@ def test_a_connection_is_idle_when_everything_is_acknowledged() -> None:
     assert not one.idle
     one.sender.on_ack(0, 10)
     assert one.idle
+
+
+@pytest.mark.parametrize("overtaking", [True, False])
+def test_a_missing_packet_is_lost_where_nothing_overtakes(overtaking: bool) -> None:
+    """Packet 1 is due before packet 0, which waits as well: swapped on the way, or sent again."""
+    one = connection(overtaking=overtaking)
+    one.lane.add(0, 10_000, FRAME, MIDDLE, 0)
+    delivered = one.order.due((1, MIDDLE, False), one.lane.next_ns - 1, 0)
+    assert delivered == ([] if overtaking else [(1, MIDDLE, False)])

@@ -13,6 +13,7 @@ from controller.agent_client import (
     AgentRefusedError,
     Call,
 )
+from controller.pausing import METHOD, Pauser
 from controller.state import Settings
 
 LOG = logging.getLogger("controller.agent")
@@ -30,6 +31,7 @@ class AgentLink:
         changed: called after every change of `settings` or `errors`.
         sleep: waits for so many seconds.
         timeout_s: for each answer, seconds.
+        pauser: answers crossings of XOFF and XON; None where switches pause by themselves.
 
     Attributes:
         errors: calls that the agent has refused, in order, each once.
@@ -42,12 +44,14 @@ class AgentLink:
         changed: Callable[[], None],
         sleep: Callable[[float], object],
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        pauser: Pauser | None = None,
     ) -> None:
         self._path = path
         self._calls = calls
         self._changed = changed
         self._sleep = sleep
         self._timeout_s = timeout_s
+        self._pauser = pauser
         self._sent = not calls
         self._times = 0
         self._told = ""
@@ -72,15 +76,22 @@ class AgentLink:
                 agent.call_all(self._calls)
                 self._told = ""
                 LOG.info("the agent has accepted %d settings", len(self._calls))
-                self._set(sent=True)
-                for _ in agent.notifications():
-                    pass
+                self._follow(agent)
         except AgentRefusedError as error:
             self._refused(error)
         except AgentError as error:
             self._report(error, logging.WARNING)
         if self._sent:
             self._set(sent=False)
+
+    def _follow(self, agent: AgentClient) -> None:
+        """Answers crossings until the agent has gone."""
+        if self._pauser is not None:
+            agent.call("subscribe_pfc")
+        self._set(sent=True)
+        for told in agent.notifications():
+            if self._pauser is not None and told.method == METHOD:
+                agent.call_all(self._pauser.calls(told.params))
 
     def _set(self, *, sent: bool) -> None:
         self._times += sent

@@ -23,6 +23,7 @@ from controller.core.events import (
     SwitchGone,
 )
 from controller.core.network import Network
+from controller.pausing import Pauser
 from controller.process import kill_on_exception
 from controller.settings import agent_calls
 from topologies.addressing import dpid
@@ -50,9 +51,11 @@ class ControllerApp(sdn.App):
         self._connections: dict[int, openflow.Connection] = {}
         self._errors: dict[str, None] = {}
         self._logged = 0
+        self._pauser = Pauser(config)
         self._agent = AgentLink(
-            config.agent_socket, agent_calls(config), self._write_state, sdn.hub.sleep
-        )
+            config.agent_socket, agent_calls(config), self._write_state, sdn.hub.sleep,
+            pauser=self._pauser if self._pauser.wanted else None,
+        )  # fmt: skip
 
     @kill_on_exception
     def start(self) -> None:
@@ -132,6 +135,7 @@ class ControllerApp(sdn.App):
             restarts=self._previous.restarts,
             generation=self._network.generation,
             errors=(*self._errors, *self._agent.errors),
+            pauses=(self._pauser.crossings, self._pauser.orders),
             stopped=stopped,
         )
         state.write_atomically(self._config.state_file, content)

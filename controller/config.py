@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from controller.policies.base import Policy
+from controller.policies.pausing import build as build_pause_policy
 from controller.policies.registry import build_policy
 from topologies.checks import verify
 from topologies.errors import SpecError
@@ -33,7 +34,15 @@ from topologies.files import (
 )
 from topologies.model import Fabric
 from topologies.reading import Reader, as_mapping, as_text
-from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule, TrimRule, resolve
+from topologies.settings import (
+    SWITCH,
+    BufferRule,
+    ClassRule,
+    EcnRule,
+    PfcRule,
+    TrimRule,
+    resolve,
+)
 
 MAX_SEED = 2**63 - 1
 MAX_TCP_PORT = 65535
@@ -116,7 +125,10 @@ def config_from_dict(raw: object) -> ControllerConfig:
     _check_agent(config)
     resolve(config.ecn, fabric, "ecn")
     resolve(config.scheduler, fabric, "scheduler")
-    resolve(config.pfc, fabric, "pfc")
+    for classes in resolve(config.pfc, fabric, "pfc").values():
+        for rule in classes.values():
+            if rule.control != SWITCH:
+                build_pause_policy(rule.control, fabric, "pfc.control")
     resolve(config.trim, fabric, "trim")
     return config
 

@@ -11,6 +11,7 @@ It is written whole and renamed into place, so a reader never sees half of it. K
     generation   a cookie that no rule had when this was written; the next controller goes on here
     links_down   pairs of interface names
     settings     {calls, sent, times}            of the agent
+    pauses       {crossings, orders}             that the agent told of, that a policy answered with
     errors       what went wrong, in order; each once
     stopped      null, or why the process has ended
 """
@@ -83,6 +84,7 @@ def document(
     restarts: int,
     generation: int,
     errors: tuple[str, ...] = (),
+    pauses: tuple[int, int] = (0, 0),
     stopped: str | None = None,
 ) -> dict[str, object]:
     """The content of the state file."""
@@ -104,6 +106,7 @@ def document(
         "settings": {
             "calls": settings.calls, "sent": settings.sent, "times": settings.times,
         },
+        "pauses": {"crossings": pauses[0], "orders": pauses[1]},
         "errors": [*status.problems, *errors],
         "stopped": stopped,
     }  # fmt: skip

@@ -23,8 +23,8 @@ DEFAULT_ALPHA = 1.0
 DEFAULT_PAUSE_ALPHA = 1 / 8
 """XOFF threshold over the free shared buffer, as in the HPCC simulations for ports of NIC speed."""
 WATCHDOG_ACTIONS = ("drop", "forward")
-SWITCH, CONTROLLER = "switch", "controller"
-PAUSE_CONTROLS = (SWITCH, CONTROLLER)
+SWITCH = "switch"
+"""Who pauses when XOFF is crossed, unless a pause policy of the controller does."""
 MIN_TRIM_BYTES = 58
 """The shortest frame that a packet is cut to: Ethernet and IPv4 headers and 24 bytes of IP payload,
 which is MIN_TRIM_SIZE of the Ultra Ethernet specification (1.0, table 4-1)."""
@@ -149,8 +149,8 @@ class PfcRule:
             None = the longest that the standard allows at the port's rate.
         watchdog: None = no watchdog.
         ports: selector of ingress ports, of switches only.
-        control: who pauses when XOFF is crossed: the ``switch`` itself, or the ``controller``,
-            which is told and asks for the pause.
+        control: who pauses when XOFF is crossed: the ``switch`` itself, or the controller's pause
+            policy of this name, which is told and asks for the pause.
     """
 
     tc: int
@@ -165,8 +165,8 @@ class PfcRule:
 
     def __post_init__(self) -> None:
         _check_class(self.tc)
-        if self.control not in PAUSE_CONTROLS:
-            raise UnknownNameError("control", "who pauses", self.control, PAUSE_CONTROLS)
+        if not self.control:
+            raise SpecError("control", self.control, "must not be empty", "write e.g. switch")
         for name, minimum in (("headroom_bytes", 1), ("response_ns", 0), ("xon_offset_bytes", 0)):
             if getattr(self, name) is not None:
                 _check_range(name, getattr(self, name), minimum, None)

@@ -119,6 +119,7 @@ def _pfc(rules: Sequence[PfcRule]) -> list[dict[str, Any]]:
             "xon": "none",
             "headroom": _auto_size(run[0].headroom_bytes),
             "response": _auto_duration(run[0].response_ns),
+            "control": run[0].control,
             "watchdog": _pause_watchdog(run[0].watchdog),
             "ports": run[0].ports,
         }

@@ -69,6 +69,7 @@ KEYS: tuple[Key, ...] = (
     Key("pfc[].headroom", "auto", "auto or size", "buffer for what comes after XOFF"),
     Key("pfc[].response", "auto", "auto or duration", "a peer's reaction to a pause frame"),
     Key("pfc[].ports", "switches", "selector of switch ports", "ingress ports that pause"),
+    Key("pfc[].control", "switch", "switch or a pause policy", "who pauses when XOFF is crossed"),
     Key("pfc[].watchdog", NO_DEFAULT, "mapping or none", "ends pause storms; on by default"),
     Key("pfc[].watchdog.detect", "200 ms", "duration", "a pause of this length is a storm"),
     Key("pfc[].watchdog.restore", "200 ms", "duration", "back to normal without a pause so long"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from controller.policies import pausing
 from emulator.spec.keys import with_defaults
 from emulator.spec.model import AUTO
 from emulator.spec.ports import NONE, parse_alpha, read_classes
@@ -13,7 +14,13 @@ from topologies.errors import SpecError
 from topologies.model import Fabric
 from topologies.pause import frame_bytes, reserved_bytes, settled
 from topologies.reading import Reader, as_list, as_mapping, join
-from topologies.settings import WATCHDOG_ACTIONS, PauseWatchdog, PfcRule, select_ports
+from topologies.settings import (
+    SWITCH,
+    WATCHDOG_ACTIONS,
+    PauseWatchdog,
+    PfcRule,
+    select_ports,
+)
 
 T = TypeVar("T")
 Entry = tuple[str, Mapping[str, Any], PfcRule]
@@ -57,8 +64,11 @@ def _entry(
         headroom_bytes = reader.get("headroom", _auto(units.parse_size), None)
         response_ns = reader.get("response", _auto(units.parse_duration), None)
         watchdog = _watchdog(reader.raw("watchdog", {}), reader.at("watchdog"))
+        control = reader.choice("control", (SWITCH, *pausing.names()), what="who pauses")
     return [
-        PfcRule(tc, alpha, xoff_bytes, offset, headroom_bytes, response_ns, watchdog, selector)
+        PfcRule(
+            tc, alpha, xoff_bytes, offset, headroom_bytes, response_ns, watchdog, selector, control
+        )
         for tc in tcs
     ]
 

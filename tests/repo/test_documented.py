@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import topologies.registry
+from controller.policies import pausing
 from controller.policies import registry as policies
 from emulator.cli import main, make_parser
 from traffic.workloads import arrivals, background_spec, models, pairs, placement, sizes
@@ -42,6 +43,7 @@ REGISTRIES: dict[str, Callable[[], Iterable[str]]] = {
     "Arrivals": lambda: arrivals.PROCESSES,
     "Models": lambda: models.MODELS,
     "Routing policies": policies.names,
+    "Pause policies": pausing.names,
     "Profiles": profiles,
 }
 

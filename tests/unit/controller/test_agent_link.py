@@ -12,8 +12,14 @@ import pytest
 from controller import rpc
 from controller.agent_client import Call
 from controller.agent_link import RETRY_S, AgentLink
+from controller.config import config_from_dict
+from controller.pausing import Pauser
 from controller.state import Settings
 from tests.fakes.agent import FakeAgent, accept
+from tests.fakes.controller_config import config_document
+from tests.fakes.fabrics import leaf_spine
+from topologies.files import rule_to_dict
+from topologies.settings import PfcRule
 
 CALLS: list[Call] = [("set_ecn", {"port": "leaf1-eth1"}), ("set_ecn", {"port": "leaf1-eth2"})]
 
@@ -128,3 +134,25 @@ def test_refusal_is_an_error(path: Path, caplog: pytest.LogCaptureFixture) -> No
     assert list(watched.link.errors) == [error]
     assert [r.levelno for r in caplog.records] == [logging.ERROR]
     assert watched.seen == [watched.link.settings] == [Settings(2, False, 0)]
+
+
+def test_crossings_are_answered_while_the_agent_is_there(path: Path) -> None:
+    """After the settings, in order, as the pause policy says."""
+    raw = [rule_to_dict(PfcRule(3, control="follow"))]
+    config = config_from_dict(config_document(leaf_spine(2, 1), path.parent, {"pfc": raw}))
+    watched = Watched(path, CALLS)
+    watched.link = AgentLink(
+        path, CALLS, watched._changed, watched._sleep, timeout_s=20, pauser=Pauser(config)
+    )
+    told = {"port": "leaf1-eth1", "tc": 3, "held_bytes": 9}
+    with FakeAgent(path) as agent:
+        thread = in_background(watched)
+        assert agent.wait_for(lambda: bool(agent.calls("subscribe_pfc")))
+        for paused in (True, False):
+            agent.tell(rpc.Notification("pfc", {**told, "paused": paused}))
+        agent.tell(rpc.Notification("queues", {"queues": []}))
+        assert agent.wait_for(lambda: bool(agent.calls("resume")))
+        assert agent.calls("pause") == agent.calls("resume") == [{"port": "leaf1-eth1", "tc": 3}]
+        agent.hang_up()
+        thread.join(20)
+    assert not thread.is_alive()

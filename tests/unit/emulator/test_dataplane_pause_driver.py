@@ -12,7 +12,7 @@ from emulator.dataplane.pausing import Act
 from tests.fakes.fabrics import leaf_spine
 from tests.fakes.pausing import PauseRig
 from topologies.pause import notice_ns
-from topologies.settings import CONTROLLER, PauseWatchdog, PfcRule
+from topologies.settings import PauseWatchdog, PfcRule
 
 FABRIC = leaf_spine(2, 1, 2)
 PORT, PEER = "leaf1-eth3", "spine1-eth1"
@@ -20,7 +20,7 @@ RESPONSE = 1_000
 WATCHDOG = PauseWatchdog(50_000, 20_000)
 RULES = [
     PfcRule(3, response_ns=RESPONSE, watchdog=WATCHDOG),
-    PfcRule(4, response_ns=RESPONSE, control=CONTROLLER),
+    PfcRule(4, response_ns=RESPONSE, control="follow"),
 ]
 REACTION = notice_ns(FABRIC.link_of(FABRIC.port_named(PORT))) + RESPONSE
 DILATION = 10

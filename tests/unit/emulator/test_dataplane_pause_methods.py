@@ -99,7 +99,7 @@ def test_what_ports_hold_is_read(rig: PauseRig) -> None:
         ("set_pfc", SET | {"alpha": 1, "tc": 4}, "has no gates in this run"),
         ("set_pfc", SET | {"alpha": 1, "port": "h1-eth1"}, "h1-eth1"),
         ("set_pfc", SET | {"alpha": 1, "headroom_bytes": 17_000_000}, "headroom_bytes"),
-        ("set_pfc", SET | {"alpha": 1, "control": "nobody"}, "nobody"),
+        ("set_pfc", SET | {"alpha": 1, "control": ""}, "control"),
         ("set_pfc", SET | {"alpha": 1, "beta": 1}, "beta"),
         ("pause", {"port": "leaf1-eth3"}, "tc"),
         ("pause", SET | {"duration_ns": 0}, "duration_ns"),

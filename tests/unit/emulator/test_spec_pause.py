@@ -51,11 +51,13 @@ def test_all_keys() -> None:
     """Every value ends up in the rule of every class."""
     found = rules(
         classes=[3, 4], xoff="200 KB", xon_offset="20 KB", headroom="50 KB", response="3 us",
-        ports="leaf1", watchdog={"detect": "1 ms", "restore": "2 ms", "action": "forward"},
+        ports="leaf1", control="follow",
+        watchdog={"detect": "1 ms", "restore": "2 ms", "action": "forward"},
     )  # fmt: skip
     watchdog = PauseWatchdog(1_000_000, 2_000_000, "forward")
     assert found == tuple(
-        PfcRule(tc, None, 200_000, 20_000, 50_000, 3_000, watchdog, "leaf1") for tc in (3, 4)
+        PfcRule(tc, None, 200_000, 20_000, 50_000, 3_000, watchdog, "leaf1", "follow")
+        for tc in (3, 4)
     )
 
 
@@ -95,6 +97,7 @@ def test_the_watchdog_can_be_switched_off_or_changed_in_part() -> None:
         ({"watchdog": {"action": "alert"}}, "'alert' is not a known watchdog action"),
         ({"watchdog": {"detekt": "1 ms"}}, "did you mean 'detect'?"),
         ({"watchdog": True}, "pfc.watchdog: True must be a mapping"),
+        ({"control": "me"}, "'me' is not a known who pauses; known: follow, switch"),
         ({"kmin": "1 KB"}, "pfc.kmin: 'kmin' is not a known key"),
         ({"xoff": "17 MB"}, "is more than the 15.77 MB that leaf1 shares"),
         ({"headroom": "4 MB"}, "pfc.headroom: '4 MB' reserves 16 MB for all ports and classes of "

@@ -32,6 +32,8 @@ Route = Callable[[str, str, int, int], Sequence[Link]]
 """(source, destination, plane, UDP source port) -> links in travelling order."""
 
 CONTROL_DSCP = wire.CONTROL_DSCP
+ENGINE = {CREDIT: GO_BACK_N}
+"""Kinds of transport that the NIC engine knows by another name: credits are in the switches."""
 _SMALL_BYTES, _LARGE_BYTES = 128, 4096
 
 

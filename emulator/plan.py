@@ -17,7 +17,7 @@ from emulator.pairs import PairClass, PairTimes, pair_classes, pair_times
 from emulator.resources import Resources, Step, resources, steps
 from emulator.scale import ResolvedScale
 from emulator.spec.dump import to_document
-from emulator.spec.model import DCQCN, Experiment
+from emulator.spec.model import NO_CONTROL, Experiment
 from emulator.transport import TransportSettings, transport_settings
 from topologies.model import Fabric, Link
 from traffic import wire
@@ -157,9 +157,9 @@ def _notes(plan: Plan) -> Iterator[str]:
     if not resolved.shrink.fits:
         yield f"the run exceeds its budget ({resolved.shrink.reason})"
     yield from _message_notes(plan)
-    if x.transport.overrides and x.transport.control != DCQCN:
+    if x.transport.overrides and x.transport.control == NO_CONTROL:
         yield "transport.overrides has no effect while transport.control is none"
-    if x.ecn and x.transport.control != DCQCN:
+    if x.ecn and x.transport.control == NO_CONTROL:
         yield "switches mark, but senders do not react (transport.control is none)"
 
 

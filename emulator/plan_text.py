@@ -10,6 +10,7 @@ from emulator.plan import Plan
 from emulator.results.format import duration_ns, rate_bps, size_bytes
 from emulator.spec.dump import to_document
 from emulator.spec.merge import origin_of
+from emulator.spec.model import NO_CONTROL
 from emulator.tables import aligned, section
 from topologies.model import Role
 from traffic import wire
@@ -91,13 +92,19 @@ def _times(plan: Plan) -> list[str]:
     ]
     rows += [_time_row(plan, entry, "") for entry in plan.pairs]
     rows += [_time_row(plan, entry, "probe ") for entry in plan.probe_pairs]
-    window = plan.transport.window_packets
-    timeout_ns = plan.transport.retransmit_timeout_ns
-    return [
-        *aligned(rows, right=(1, 3, 4, 5, 6)),
-        f"  window {'unlimited' if window is None else f'{window} packets'}, "
-        f"retransmission timeout {duration_ns(timeout_ns)}",
-    ]
+    return [*aligned(rows, right=(1, 3, 4, 5, 6)), f"  {_transport(plan)}"]
+
+
+def _transport(plan: Plan) -> str:
+    """Kind, control, window and timeout."""
+    spec, settings = plan.experiment.transport, plan.transport
+    control = "" if spec.control == NO_CONTROL else f" with {spec.control} ({spec.params})"
+    if spec.control == spec.kind:
+        control = f" ({spec.params})"
+    window = settings.window_packets
+    limit = "unlimited" if window is None else f"{window} packets"
+    timeout = duration_ns(settings.retransmit_timeout_ns)
+    return f"{spec.kind}{control}: window {limit}, retransmission timeout {timeout}"
 
 
 def _time_row(plan: Plan, entry: PairTimes, prefix: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from emulator.pairs import PairTimes
-from emulator.spec.model import AUTO, UNLIMITED, Experiment
+from emulator.spec.model import AUTO, GO_BACK_N, UNLIMITED, Experiment
 from traffic import wire
 
 WINDOW_BDP = 2
@@ -22,23 +22,31 @@ class TransportSettings:
     """What the NICs are set to, model units.
 
     Attributes:
-        window_packets: most unacknowledged packets of a connection; None = no limit.
+        window_packets: most unacknowledged packets of a connection; None = no limit, but for
+            what a congestion window says.
         retransmit_timeout_ns: wait before sending again.
+        round_trip_ns: unloaded round trip of a full packet and its acknowledgement.
     """
 
     window_packets: int | None
     retransmit_timeout_ns: int
+    round_trip_ns: int = 0
 
 
 def transport_settings(experiment: Experiment, pairs: Iterable[PairTimes]) -> TransportSettings:
     """Window and timeout for the longest of the paths that an experiment uses."""
     times = list(pairs)
-    return TransportSettings(_window_packets(experiment, times), _timeout_ns(experiment, times))
+    longest_ns = max((entry.round_trip_ns for entry in times), default=0.0)
+    return TransportSettings(
+        _window_packets(experiment, times),
+        _timeout_ns(experiment, longest_ns),
+        math.ceil(longest_ns),
+    )
 
 
 def _window_packets(experiment: Experiment, times: list[PairTimes]) -> int | None:
     window = experiment.transport.window
-    if window == UNLIMITED:
+    if window == UNLIMITED or (window == AUTO and experiment.transport.kind != GO_BACK_N):
         return None
     if window != AUTO:
         return int(window)
@@ -47,7 +55,7 @@ def _window_packets(experiment: Experiment, times: list[PairTimes]) -> int | Non
     return max(MIN_WINDOW_PACKETS, math.ceil(WINDOW_BDP * bdp_bytes / packet))
 
 
-def _timeout_ns(experiment: Experiment, times: list[PairTimes]) -> int:
+def _timeout_ns(experiment: Experiment, longest_ns: float) -> int:
     """As written; else no shorter than what a packet can spend behind a full buffer."""
     given = experiment.transport.retransmit_timeout_ns
     if given is not None:
@@ -55,5 +63,4 @@ def _timeout_ns(experiment: Experiment, times: list[PairTimes]) -> int:
     fabric = experiment.fabric
     slowest_bps = min(link.rate_bps for link in fabric.links)
     drain_ns = fabric.buffer_bytes * 8e9 / slowest_bps
-    longest_ns = max((entry.round_trip_ns for entry in times), default=0.0)
     return math.ceil(TIMEOUT_ROUND_TRIPS * longest_ns + drain_ns)

@@ -39,7 +39,7 @@ class DctcpWindow:
 
     def __init__(self, params: DctcpParams, bdp_packets: int) -> None:
         self._params = params
-        initial = bdp_packets if params.initial_window is None else params.initial_window
+        initial = bdp_packets if params.initial_packets is None else params.initial_packets
         self.window = self._at_least(initial)
         self._threshold = _NO_THRESHOLD if params.slow_start else self.window
         self.alpha = params.initial_alpha
@@ -70,7 +70,7 @@ class DctcpWindow:
         elif ended and was_marked:
             self._cut(1 - self.alpha / 2, next_psn)
         elif not was_marked and oldest > self._cut_end:
-            self._grow(acked, self._params.increase if ended else 0.0, peak)
+            self._grow(acked, self._params.increase_packets if ended else 0.0, peak)
 
     def _react_at_once(
         self, oldest: int, next_psn: int, acked: int, marked: int, peak: int
@@ -81,7 +81,7 @@ class DctcpWindow:
         if marked > acked - after_cut:  # more than those that were sent before the cut
             self._cut(1 - self.alpha / 2, next_psn)
         elif not marked:
-            self._grow(acked, self._params.increase * acked / self.window, peak)
+            self._grow(acked, self._params.increase_packets * acked / self.window, peak)
 
     def on_loss(self, oldest: int, next_psn: int) -> None:
         """Something was lost; it counts once for each window of data, as a mark does."""
@@ -115,4 +115,4 @@ class DctcpWindow:
             self.window += step
 
     def _at_least(self, window: float) -> float:
-        return max(float(window), float(self._params.min_window))
+        return max(float(window), float(self._params.min_packets))

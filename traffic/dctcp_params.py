@@ -15,11 +15,11 @@ class DctcpParams:
         source: where the values come from.
         g: weight of one window's share of marks in alpha.
         initial_alpha: alpha before the first window is over.
-        initial_window: packets that may be in flight at the start; None = one bandwidth-delay
+        initial_packets: packets that may be in flight at the start; None = one bandwidth-delay
             product.
         slow_start: whether the window doubles each round trip until the first mark or loss.
-        min_window: packets that may always be in flight.
-        increase: packets by which the window grows in a round trip after that.
+        min_packets: packets that may always be in flight.
+        increase_packets: packets by which the window grows in a round trip after that.
         cut_at_once: whether the first mark of a window cuts, or the window's end if there was one.
     """
 
@@ -27,10 +27,10 @@ class DctcpParams:
     source: str
     g: float
     initial_alpha: float
-    initial_window: int | None
+    initial_packets: int | None
     slow_start: bool
-    min_window: int
-    increase: float
+    min_packets: int
+    increase_packets: float
     cut_at_once: bool
 
 
@@ -39,10 +39,10 @@ RFC8257 = DctcpParams(
     source="RFC 8257, section 3.3, as listed there; initial window of RFC 6928, least of RFC 5681",
     g=1 / 16,
     initial_alpha=1.0,
-    initial_window=10,
+    initial_packets=10,
     slow_start=True,
-    min_window=1,
-    increase=1.0,
+    min_packets=1,
+    increase_packets=1.0,
     cut_at_once=False,
 )
 LINUX = DctcpParams(
@@ -50,10 +50,10 @@ LINUX = DctcpParams(
     source="Linux, net/ipv4/tcp_dctcp.c: the window is reduced as with any ECN echo, at once",
     g=1 / 16,
     initial_alpha=1.0,
-    initial_window=10,
+    initial_packets=10,
     slow_start=True,
-    min_window=2,
-    increase=1.0,
+    min_packets=2,
+    increase_packets=1.0,
     cut_at_once=True,
 )
 HPCC = DctcpParams(
@@ -62,10 +62,10 @@ HPCC = DctcpParams(
     " packet of 1 KB per round trip",
     g=1 / 16,
     initial_alpha=1.0,
-    initial_window=None,
+    initial_packets=None,
     slow_start=False,
-    min_window=1,
-    increase=1.0,
+    min_packets=1,
+    increase_packets=1.0,
     cut_at_once=True,
 )
 PARAMETER_SETS = MappingProxyType({params.name: params for params in (RFC8257, LINUX, HPCC)})

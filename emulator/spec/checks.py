@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from controller.core.routing import Routing
 from controller.policies.registry import build_policy
-from emulator.spec.model import DCQCN, Experiment
+from emulator.spec.model import CREDIT, NO_CONTROL, Experiment
+from emulator.spec.transport import KINDS
 from topologies.errors import SpecError
 from traffic import wire
 from traffic.workloads import build_all
@@ -15,6 +16,7 @@ def check(experiment: Experiment) -> None:
     _has_something_to_do(experiment)
     _probes_end(experiment)
     _control_has_marks(experiment)
+    _credit_has_lossless_classes(experiment)
     _cut_packets_are_told_apart(experiment)
     _can_be_routed(experiment)
     build_all(experiment.workloads, experiment.fabric, experiment.seed, experiment.shrink or 1.0)
@@ -53,12 +55,29 @@ def _cut_packets_are_told_apart(experiment: Experiment) -> None:
 
 def _control_has_marks(experiment: Experiment) -> None:
     """A sender that reacts to marks needs switches that mark its class."""
-    if experiment.transport.control != DCQCN:
+    transport = experiment.transport
+    kind = KINDS[transport.kind]
+    if transport.control not in kind.marked:
         return
+    instead = "control: none" if NO_CONTROL in kind.controls else "another kind of transport"
     marked = {rule.tc for rule in experiment.ecn}
     for spec in experiment.workloads:
         tc = wire.traffic_class(spec.dscp)
         if tc not in marked:
             rule = f"reacts to ECN marks, but no rule marks class {tc}, which {spec.name} uses"
-            way_out = f"add ecn: {{classes: [{tc}], ...}}, or write control: none"
-            raise SpecError("transport.control", DCQCN, rule, way_out)
+            way_out = f"add ecn: {{classes: [{tc}], ...}}, or write {instead}"
+            key = "kind" if transport.control == transport.kind else "control"
+            raise SpecError(f"transport.{key}", transport.control, rule, way_out)
+
+
+def _credit_has_lossless_classes(experiment: Experiment) -> None:
+    """Credits mean that a sender never sends what the next buffer cannot take."""
+    if experiment.transport.kind != CREDIT:
+        return
+    lossless = {rule.tc for rule in experiment.pfc}
+    for spec in experiment.workloads:
+        tc = wire.traffic_class(spec.dscp)
+        if tc not in lossless:
+            rule = f"is for lossless classes, and {spec.name} uses class {tc}, which pfc leaves out"
+            way_out = f"write pfc: {{classes: [{tc}], ...}}, or another kind"
+            raise SpecError("transport.kind", CREDIT, rule, way_out)

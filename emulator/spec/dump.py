@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from emulator.spec import network, yamlfile
+from emulator.spec import transport, yamlfile
 from emulator.spec.model import AUTO, Experiment, ProbeSpec, TransportSpec
 from topologies.settings import BufferRule, ClassRule, EcnRule, PauseWatchdog, PfcRule, TrimRule
 from topologies.units import format_duration, format_event_rate, format_rate, format_size
@@ -180,7 +180,7 @@ def _transport(spec: TransportSpec) -> dict[str, Any]:
         "kind": spec.kind,
         "control": spec.control,
         "params": spec.params,
-        "overrides": {network.override_key(k): _parameter(k, v) for k, v in spec.overrides},
+        "overrides": {transport.override_key(k): _parameter(k, v) for k, v in spec.overrides},
         "payload": format_size(spec.payload_bytes),
         "window": spec.window,
         "retransmit_timeout": _auto_duration(spec.retransmit_timeout_ns),

@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from emulator.clock.traits import CLOCKS
-from emulator.spec import checks, keys, merge, network, pause, ports, profiles, trim, yamlfile
+from emulator.spec import (
+    checks,
+    keys,
+    merge,
+    network,
+    pause,
+    ports,
+    profiles,
+    transport,
+    trim,
+    yamlfile,
+)
 from emulator.spec.model import AUTO, Experiment
 from topologies.errors import SpecError, UnknownNameError
 from topologies.model import Fabric
@@ -131,7 +142,7 @@ class _Assembly:
             scheduler=scheduler,
             buffers=ports.read_buffers(self._data["buffers"]),
             routing=network.read_routing(self._data["routing"], fabric),
-            transport=network.read_transport(self._data["transport"], fabric),
+            transport=transport.read_transport(self._data["transport"], fabric),
             switch=switch,
             workloads=workloads,
             probes=network.read_probes(self._data["probes"], fabric, classes),

@@ -1,14 +1,15 @@
 """Lays defaults, profile, file and ``--set`` over each other, and remembers where values came from.
 
 Mappings of the sections in `KEY_BY_KEY` are merged key by key; everything else is replaced whole
-by the later layer. Options of a routing policy stay with their policy.
+by the later layer. Options of a routing policy stay with their policy, the control of a transport
+with its kind.
 """
 
 from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,8 @@ ALTERNATIVES = {
 }
 """Section -> groups of keys that say the same in different ways: a layer's choice replaces those
 of the layers below."""
+OF_KIND = ("control", "params", "overrides")
+"""Keys of ``transport`` that belong to its kind: another kind begins with the defaults."""
 FLAG = "--set"
 _STEP = re.compile(r"\.?([A-Za-z_][\w-]*)|\[([\w.-]+)\]")
 
@@ -53,7 +56,7 @@ class Merged:
         old = target.get(key)
         if isinstance(old, dict) and isinstance(value, Mapping) and _joins(path, old, value):
             self.origins[path] = where(path)
-            _displace(old, path, value)
+            self._displace(old, path, value)
             for inner, item in value.items():
                 self._put(old, inner, join(path, inner), item, where)
         else:
@@ -92,17 +95,26 @@ class Merged:
             target, path = target[place], join(path, place)
         place = _place(target, last, path, key)
         if isinstance(target, dict):
-            _displace(target, path, (place,))
+            self._displace(target, path, {place: value})
         target[place] = value
         self._claim(join(path, place), value, lambda _: origin)
 
+    def _displace(self, old: dict[str, Any], path: str, new: Mapping[str, Any]) -> None:
+        """Take away what a layer's new keys of a section replace."""
+        for group in ALTERNATIVES.get(path.partition("[")[0], ()):
+            if any(name in new for name in group):
+                for name in group:
+                    old.pop(name, None)
+        if path == "transport" and new.get("kind", old.get("kind")) != old.get("kind"):
+            for name in OF_KIND:
+                self._reset(old, path, name)
 
-def _displace(old: dict[str, Any], path: str, new: Collection[str]) -> None:
-    """Take away what a layer's new keys of a section replace."""
-    for group in ALTERNATIVES.get(path.partition("[")[0], ()):
-        if any(name in new for name in group):
-            for name in group:
-                old.pop(name, None)
+    def _reset(self, old: dict[str, Any], path: str, name: str) -> None:
+        """Back to the default, unless the command line says something else."""
+        place = join(path, name)
+        if not (origin_of(place, self.origins) or "").startswith(FLAG):
+            old[name] = keys.default_of(place)
+            self._claim(place, old[name], lambda _: "default")
 
 
 def _joins(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -12,13 +12,18 @@ from typing import Any
 
 from topologies.model import Fabric
 from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule, TrimRule
-from traffic.dcqcn_params import PARAMETER_SETS, DcqcnParams
+from traffic import dcqcn_params, dctcp_params
+from traffic.dcqcn_params import DcqcnParams
+from traffic.dctcp_params import DctcpParams
 from traffic.workloads import WorkloadSpec
 
 AUTO = "auto"
 UNLIMITED = "unlimited"
 STORE_AND_FORWARD = "store-and-forward"
 CUT_THROUGH = "cut-through"
+GO_BACK_N = "go-back-n"
+DCTCP = "dctcp"
+CREDIT = "credit"
 NO_CONTROL = "none"
 DCQCN = "dcqcn"
 ALL_LEAVES = "all-leaves"
@@ -50,12 +55,13 @@ class TransportSpec:
     """How NICs deliver messages.
 
     Attributes:
-        kind: ``roce``: RoCEv2 reliable connections, go-back-N.
-        control: ``none`` or ``dcqcn``.
-        params: name of the DCQCN parameter set.
-        overrides: (field of `DcqcnParams`, value) pairs that differ from the set.
+        kind: ``go-back-n``: RoCEv2's reliable connection; ``dctcp``: a window and marks;
+            ``credit``: reliable connections over lossless classes.
+        control: how senders react to congestion, one of the kind's.
+        params: name of the control's parameter set; ``auto`` where a kind has none.
+        overrides: (field of the set, value) pairs that differ from it.
         payload_bytes: payload of a full packet.
-        window: most unacknowledged packets of a connection, ``auto`` (2 BDP) or ``unlimited``.
+        window: most unacknowledged packets of a connection, ``auto`` or ``unlimited``.
         retransmit_timeout_ns: None = auto, from the path and the switch buffers.
     """
 
@@ -72,7 +78,14 @@ class TransportSpec:
         """Parameters of the rate control; None when the senders do not react."""
         if self.control != DCQCN:
             return None
-        return replace(PARAMETER_SETS[self.params], **dict(self.overrides))
+        return replace(dcqcn_params.PARAMETER_SETS[self.params], **dict(self.overrides))
+
+    @property
+    def dctcp(self) -> DctcpParams | None:
+        """Parameters of DCTCP's window; None for other transports."""
+        if self.kind != DCTCP:
+            return None
+        return replace(dctcp_params.PARAMETER_SETS[self.params], **dict(self.overrides))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import topologies.registry
 from controller.policies import pausing
 from controller.policies import registry as policies
 from emulator.cli import main, make_parser
+from emulator.spec import transport
 from traffic.workloads import arrivals, background_spec, models, pairs, placement, sizes
 from traffic.workloads import registry as workloads
 from traffic.workloads.collectives import registry as collectives
@@ -44,6 +45,7 @@ REGISTRIES: dict[str, Callable[[], Iterable[str]]] = {
     "Models": lambda: models.MODELS,
     "Routing policies": policies.names,
     "Pause policies": pausing.names,
+    "Transports": lambda: transport.KINDS,
     "Profiles": profiles,
 }
 

@@ -11,11 +11,10 @@ import pytest
 from controller.policies import registry as policies
 from emulator.spec import profiles
 from emulator.spec.keys import KEYS, NO_DEFAULT
-from emulator.spec.network import override_fields, override_key
+from emulator.spec.transport import KINDS, override_fields, override_key
 from tests.unit.emulator.spec_samples import EXAMPLES, FABRIC, FLOW, ROOT, experiment
 from topologies import registry as fabrics
 from topologies.reading import Reader
-from traffic.dcqcn_params import PARAMETER_SETS
 from traffic.workloads import kinds
 from traffic.workloads.collectives import algorithms, collectives
 
@@ -145,8 +144,13 @@ def test_common_keys_of_workloads_are_documented() -> None:
         (profiles.names(), _section("Profiles")),
         (profiles.PLANNED, _section("Profiles")),
         (policies.names(), _section("`routing`")),
-        (PARAMETER_SETS, _section("`transport`")),
-        ([override_key(f.name) for f in override_fields()], _section("`transport`")),
+        (KINDS, _section("`transport`")),
+        ([name for kind in KINDS.values() for name in kind.controls], _section("`transport`")),
+        ([name for kind in KINDS.values() for name in kind.sets], _section("`transport`")),
+        (
+            [override_key(f.name) for kind in KINDS for f in override_fields(kind)],
+            _section("`transport`"),
+        ),
         (collectives(), _section("`kind: training`")),
         ([name for c in collectives() for name in algorithms(c)], _section("`kind: training`")),
     ],

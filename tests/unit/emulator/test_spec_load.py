@@ -89,7 +89,7 @@ def test_automatic_payload_is_the_largest_that_fits(mtu: str, payload: int) -> N
         ("window", "0", "must be at least 1"),
         ("window", "none", "is not a known window"),
         ("kind", "tcp", "is not a known transport"),
-        ("control", "timely", "is not a known congestion control"),
+        ("control", "timely", "is not a known control of go-back-n"),
         ("params", "hpc", "did you mean 'hpcc'?"),
         ("retransmit_timeout", "0", "must be above 0"),
         ("overrides", "{gg: 1}", "transport.overrides.gg: 'gg' is not a known key"),

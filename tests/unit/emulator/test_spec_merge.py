@@ -20,9 +20,9 @@ def _merged(*layers: dict[str, Any]) -> Merged:
 def test_sections_of_the_network_are_merged_key_by_key() -> None:
     """A file that changes one transport key keeps the profile's others."""
     merged = _merged(
-        {"transport": {"kind": "roce", "window": "auto"}}, {"transport": {"window": 4}}
+        {"transport": {"kind": "credit", "window": "auto"}}, {"transport": {"window": 4}}
     )
-    assert merged.data["transport"] == {"kind": "roce", "window": 4}
+    assert merged.data["transport"] == {"kind": "credit", "window": 4}
     assert origin_of("transport.window", merged.origins) == "layer 1: transport.window"
     assert origin_of("transport.kind", merged.origins) == "layer 0: transport.kind"
 
@@ -47,6 +47,38 @@ def test_options_stay_with_the_same_policy() -> None:
     """Adding an option does not need the policy's name again."""
     merged = _merged({"routing": {"policy": "static"}}, {"routing": {"by": "leaf"}})
     assert merged.data["routing"] == {"policy": "static", "by": "leaf"}
+
+
+def test_another_transport_drops_the_control_of_the_old_one() -> None:
+    """Its parameters mean nothing to the new one; payload and window are common to all."""
+    old = {"kind": "go-back-n", "control": "dcqcn", "params": "hpcc", "window": 4,
+           "overrides": {"g": 0.5}}  # fmt: skip
+    merged = _merged({"transport": old}, {"transport": {"kind": "dctcp"}})
+    assert merged.data["transport"] == {
+        "kind": "dctcp", "control": "auto", "params": "auto", "window": 4, "overrides": {}
+    }  # fmt: skip
+    assert origin_of("transport.control", merged.origins) == "default"
+    assert origin_of("transport.overrides.g", merged.origins) == "default"
+
+
+def test_the_same_transport_keeps_its_control() -> None:
+    """Naming the kind again changes nothing."""
+    layers = (
+        {"transport": {"kind": "go-back-n", "control": "dcqcn"}},
+        {"transport": {"kind": "go-back-n"}},
+    )
+    assert _merged(*layers).data["transport"]["control"] == "dcqcn"
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_the_command_line_says_of_a_new_transport_stays(reverse: bool) -> None:
+    """In whatever order."""
+    merged = _merged({"transport": {"kind": "go-back-n", "control": "dcqcn", "params": "paper"}})
+    flags = [("transport.kind", "dctcp"), ("transport.params", "hpcc")]
+    for key, text in reversed(flags) if reverse else flags:
+        merged.set(key, text)
+    assert merged.data["transport"]["params"] == "hpcc"
+    assert merged.data["transport"]["control"] == "auto"
 
 
 def test_layers_are_copied() -> None:

@@ -120,7 +120,7 @@ def test_a_window_that_is_not_used_does_not_grow() -> None:
         control.on_sent(3)
         for n in range(3, 60, 3):
             control.on_ack(n, n + 3, 3, 0)
-        assert control.window == (40 if params.initial_window is None else 10)
+        assert control.window == (40 if params.initial_packets is None else 10)
 
 
 def test_a_loss_halves_once_for_each_window_of_data() -> None:
@@ -151,7 +151,7 @@ def test_the_window_never_falls_below_the_least() -> None:
         flow = Flow(params)
         for _ in range(200):
             flow.window_of_data(1.0)
-        assert flow.control.window == params.min_window
+        assert flow.control.window == params.min_packets
 
 
 def steady(params: DctcpParams, flows: int, bdp: int, k: int) -> tuple[float, list[int]]:

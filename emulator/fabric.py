@@ -78,6 +78,7 @@ class LiveFabric:
         self.plane.apply_buffers(settings.buffers)
         self.plane.apply_ecn(settings.ecn)
         self.plane.apply_pfc(settings.pfc)
+        self.plane.apply_trim(settings.trim)
         if settings.delays_in_path:
             bps, dilation = settings.emulated_bps, settings.dilation
             self.plane.set_delays(link_delays(self.fabric, bps, settings.switch, dilation))
@@ -276,6 +277,7 @@ class LiveFabric:
             "pfc": [
                 rule_to_dict(rule) for classes in settings.pfc.values() for rule in classes.values()
             ],
+            "trim": [rule_to_dict(rule) for rule in settings.trim],
         }
 
     def start_controller(self) -> None:

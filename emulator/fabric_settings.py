@@ -11,7 +11,7 @@ from emulator.kernel import queues
 from emulator.spec.model import SwitchSpec
 from topologies.errors import MachineError
 from topologies.model import Fabric
-from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule
+from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule, TrimRule
 
 KERNEL_DATAPATH = "system"
 
@@ -37,6 +37,7 @@ class FabricSettings:
         pfc: pause rules by ingress port index and class (`topologies.pause.settled`).
         pause_margin_ns: how late a pause may come, model ns; part of automatic headroom.
         captured: names of ports that are captured; pause frames are sent there.
+        trim: which packets are cut to their headers.
     """
 
     fabric: Fabric
@@ -54,6 +55,7 @@ class FabricSettings:
     pfc: Mapping[int, Mapping[int, PfcRule]] = field(default_factory=dict)
     pause_margin_ns: int = 0
     captured: Sequence[str] = ()
+    trim: Sequence[TrimRule] = ()
 
     @property
     def pauses(self) -> PauseSettings:

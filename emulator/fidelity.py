@@ -158,8 +158,11 @@ def judge(evidence: Evidence) -> Verdict:
 def _conservation(evidence: Evidence) -> list[str]:
     packets, reasons = evidence.packets, []
     if packets.unaccounted:
-        places = ", ".join(_place(*entry) for entry in packets.lost_in_switch.items())
-        reasons.append(f"{packets.unaccounted} packets are unaccounted for ({places})")
+        places = [_place(*entry) for entry in packets.lost_in_switch.items()]
+        if packets.lost_headers:
+            arrived = packets.cut - packets.lost_headers
+            places.append(f"{packets.cut} were cut to their headers, {arrived} came to an end")
+        reasons.append(f"{packets.unaccounted} packets are unaccounted for ({', '.join(places)})")
     if packets.queued:
         reasons.append(f"{packets.queued} packets still waited in queues at the end")
     elif not evidence.drained:

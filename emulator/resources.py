@@ -82,6 +82,7 @@ def steps(experiment: Experiment, counts: Resources) -> tuple[Step, ...]:
         ),
         Step("queues", counts.queues, f"{len(fabric.ports)} ports with {CLASSES} classes each"),
         Step("ports that mark", len(marking), _marking(experiment)),
+        *_trimming(experiment),
         Step("bridges", counts.bridges, _bridges(fabric)),
         Step("OpenFlow rules", counts.rules, f"policy {experiment.routing.policy}, proactive"),
         Step("workloads", len(experiment.workloads), _workloads(experiment)),
@@ -94,6 +95,16 @@ def steps(experiment: Experiment, counts: Resources) -> tuple[Step, ...]:
 def _marking(experiment: Experiment) -> str:
     classes = sorted({rule.tc for rule in experiment.ecn})
     return f"ECN for class {', '.join(map(str, classes))}" if classes else "no ECN"
+
+
+def _trimming(experiment: Experiment) -> list[Step]:
+    """A step where packets are cut at all."""
+    if not experiment.trim:
+        return []
+    ports = len(resolve(experiment.trim, experiment.fabric))
+    ways = sorted({(rule.tc, rule.to_class) for rule in experiment.trim})
+    words = ", ".join(f"class {tc}, on in class {goal}" for tc, goal in ways)
+    return [Step("ports that cut packets", ports, words)]
 
 
 def _bridges(fabric: Fabric) -> str:

@@ -6,7 +6,9 @@ Values are in target units. A call takes effect only when all of its parameters 
     set_ecn {port, tc, kmin_bytes, kmax_bytes, pmax}         kmax 0 = marking off
     set_scheduler {port, classes: [{tc, priority, weight}]}  lower priority number first
     set_buffer {switch, bytes, alpha: [8 numbers]}
-    read_queues {}                                           bytes, packets, drops, marks per queue
+    set_trim {port, tc, dscp, size_bytes, threshold_bytes}   no threshold (null): when full
+    set_trim {port, tc, size_bytes: 0}                       trimming off
+    read_queues {}                                           what each queue holds and has counted
 
 and about pause what `emulator.dataplane.pause_methods` says.
 """
@@ -21,6 +23,7 @@ from emulator.dataplane import building
 from emulator.dataplane.pause_driver import PauseDriver
 from emulator.dataplane.pause_methods import PauseMethods
 from emulator.dataplane.tables import Tables
+from emulator.dataplane.trim_method import TrimMethod
 from emulator.kernel import netlink, queues
 from emulator.spec.ports import MAX_ALPHA, MAX_THRESHOLD_BYTES, MIN_ALPHA
 from topologies.errors import SpecError
@@ -66,6 +69,7 @@ class Methods:
             "set_ecn": self._set_ecn,
             "set_scheduler": self._set_scheduler,
             "set_buffer": self._set_buffer,
+            "set_trim": TrimMethod(plane, pauses, self._port, _traffic_class).read,
             "read_queues": self._read_queues,
             **pfc.table,
         }
@@ -94,7 +98,7 @@ class Methods:
         classes = self._plane.states["classes"]
         queued = self._plane.queued_bytes()
         rows = []
-        used = classes["in_packets"] + classes["drop_packets"]
+        used = classes["in_packets"] + classes["drop_packets"] + classes["trim_packets"]
         for port, tc in zip(*used.nonzero(), strict=True):
             entry = classes[port, tc]
             rows.append(
@@ -105,6 +109,7 @@ class Methods:
                     "packets_in": int(entry["in_packets"]),
                     "packets_out": int(entry["out_packets"]),
                     "dropped": int(entry["drop_packets"]),
+                    "trimmed": int(entry["trim_packets"]),
                     "marked": int(entry["mark_packets"]),
                     "peak_bytes": int(entry["peak_bytes"]),
                 }

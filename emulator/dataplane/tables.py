@@ -15,7 +15,14 @@ from emulator.dataplane import layout
 from emulator.dataplane.delays import LinkDelay
 from topologies.errors import SpecError
 from topologies.model import Fabric
-from topologies.settings import BufferRule, EcnRule, PfcRule, resolve, resolve_alphas
+from topologies.settings import (
+    BufferRule,
+    EcnRule,
+    PfcRule,
+    TrimRule,
+    resolve,
+    resolve_alphas,
+)
 from traffic.wire import FCS_BYTES, PREAMBLE_AND_GAP_BYTES
 
 WIRE_OVERHEAD_BYTES = FCS_BYTES + PREAMBLE_AND_GAP_BYTES
@@ -111,6 +118,37 @@ class Tables:
         for port, classes in resolve(rules, self.fabric).items():
             for tc, rule in classes.items():
                 self.set_ecn(port, tc, rule.kmin_bytes, rule.kmax_bytes, rule.pmax)
+
+    def set_trim(self, port: int, tc: int, rule: TrimRule | None) -> None:
+        """Trimming of one class at one egress port; takes effect with the next packet.
+
+        Args:
+            port: port index.
+            tc: traffic class.
+            rule: None = what the queue cannot take is dropped.
+        """
+        entry = self.configs["classes"][port, tc]
+        if rule is not None:
+            entry["trim_above"] = rule.threshold_bytes or 0
+            entry["trim_dscp"] = rule.dscp
+        entry["trim_bytes"] = rule.size_bytes if rule else 0
+
+    def apply_trim(self, rules: Sequence[TrimRule]) -> None:
+        """Trimming of all ports by rules."""
+        for port, classes in resolve(rules, self.fabric).items():
+            for tc, rule in classes.items():
+                self.set_trim(port, tc, rule)
+
+    @property
+    def trimmable(self) -> dict[int, frozenset[int]]:
+        """Classes that are cut at some port, and the classes in which what was cut goes on."""
+        classes = self.configs["classes"]
+        used = classes["trim_bytes"] > 0
+        targets = classes["trim_dscp"] // layout.CLASSES
+        return {
+            tc: frozenset(targets[used[:, tc], tc].tolist())
+            for tc in np.flatnonzero(used.any(axis=0)).tolist()
+        }
 
     def set_buffer(self, switch: str, buffer_bytes: int, alphas: Sequence[float]) -> None:
         """Shared buffer and dynamic thresholds of a switch."""

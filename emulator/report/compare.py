@@ -19,6 +19,7 @@ from emulator.results.table import align
 from topologies.errors import MachineError
 
 PAGE, CSV, TEXT = "compare.html", "compare.csv", "compare.txt"
+TRIMMED = "trimmed"
 
 
 def build_compare(run_dirs: Sequence[Path], out_dir: Path) -> Path:
@@ -157,8 +158,8 @@ _BARS: Mapping[str, tuple[str, str, tuple[str, ...], str]] = {
     ),
     "loss": (
         "Loss and marks",
-        "One bar per run: share of the packets sent that were dropped or marked.",
-        ("dropped", "marked"),
+        "One bar per run: share of the packets sent that were dropped, trimmed or marked.",
+        ("dropped", TRIMMED, "marked"),
         "No run dropped or marked a packet.",
     ),
 }
@@ -167,5 +168,5 @@ _BARS: Mapping[str, tuple[str, str, tuple[str, ...], str]] = {
 
 def _bars(key: str, runs: Sequence[Compared], rows: Sequence[Figure]) -> Picture:
     title, aid, names, empty = _BARS[key]
-    shown = [row for row in rows if row.name in names]
+    shown = [row for row in rows if row.name in names and (row.name != TRIMMED or any(row.values))]
     return charts_compare.bars_picture(key, title, aid, runs, shown, empty)

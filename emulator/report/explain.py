@@ -46,7 +46,7 @@ def checks(summary: Mapping[str, Any]) -> list[Check]:
             fmt.count(fidelity["unaccounted_packets"]),
             "0",
             _at_most(fidelity["unaccounted_packets"], 0),
-            "Every packet sent must arrive or be counted as dropped at a named place.",
+            "Every packet sent must arrive, or be counted as cut or dropped at a named place.",
         ),
         Check(
             "Rate error, worst busy port",

@@ -124,7 +124,7 @@ def places(events: Table, samples: QueueSeries | None) -> list[Place]:
             place = counts.setdefault((events.text("port")[at], tc), {})
             place[kind] = place.get(kind, 0) + int(values[at])
     named = {(port, kind) for (port, _), kinds in counts.items() for kind in kinds}
-    for kind, array in (("drop", "dropped"), ("mark", "marked")):
+    for kind, array in (("drop", "dropped"), ("trim", "trimmed"), ("mark", "marked")):
         for port, value in _finals(samples, array).items():
             if value > 0 and (port, kind) not in named:
                 counts.setdefault((port, None), {})[kind] = value

@@ -110,10 +110,14 @@ QUEUE_ARRAYS: Mapping[str, str] = {
     "bytes_tc": "TPC",
     "tx_bytes": "TP",
     "dropped": "TP",
+    "trimmed": "TP",
     "marked": "TP",
     "buffer_used": "TS",
 }
 """Sampled arrays of queues.npz and their axes: times, ports, 8 traffic classes, switches."""
+
+LATER_QUEUE_ARRAYS = ("trimmed",)
+"""Arrays that run folders of earlier versions lack; they are read as zeros."""
 
 QUEUE_NAMES: Mapping[str, str] = {"ports": "P", "switches": "S"}
 """Name arrays of queues.npz and the axis that they name."""

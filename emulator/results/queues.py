@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.results.columns import QUEUE_ARRAYS, QUEUE_NAMES, TRAFFIC_CLASSES
+from emulator.results.columns import (
+    LATER_QUEUE_ARRAYS,
+    QUEUE_ARRAYS,
+    QUEUE_NAMES,
+    TRAFFIC_CLASSES,
+)
 from topologies.errors import SpecError
 
 if TYPE_CHECKING:
@@ -72,7 +77,13 @@ def load(path: Path) -> QueueSeries:
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as data:
             names = {name: tuple(str(item) for item in data[name]) for name in QUEUE_NAMES}
-            arrays = {name: data[name].astype(np.int64, copy=False) for name in QUEUE_ARRAYS}
+            arrays = {
+                name: data[name].astype(np.int64, copy=False)
+                for name in QUEUE_ARRAYS
+                if name in data or name not in LATER_QUEUE_ARRAYS
+            }
+        for name in LATER_QUEUE_ARRAYS:
+            arrays.setdefault(name, np.zeros_like(arrays["dropped"]))
         return QueueSeries(names["ports"], names["switches"], arrays)
     except SpecError as error:
         raise error.under("", file=str(path)) from error
@@ -156,8 +167,8 @@ class QueueRecorder:
 
         Args:
             time_ns: model time, ns.
-            **sample: ``bytes_tc`` [P][8], ``tx_bytes``, ``dropped``, ``marked`` [P] and
-                ``buffer_used`` [S]; ``bytes`` is the sum over the classes.
+            **sample: ``bytes_tc`` [P][8], ``tx_bytes``, ``dropped``, ``trimmed``, ``marked`` [P]
+                and ``buffer_used`` [S]; ``bytes`` is the sum over the classes.
         """
         per_class = np.asarray(sample["bytes_tc"], dtype=np.int64)
         row = {**sample, "time_ns": time_ns, "bytes": per_class.reshape(-1, 8).sum(axis=1)}

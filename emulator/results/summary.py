@@ -85,6 +85,7 @@ SCHEMA: Mapping[str, Any] = {
 OPTIONAL: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "training": {"iterations_planned": _NUMBER},
     "inference": {"peak_to_mean": _NUMBER},
+    "classes": {"trimmed": _NUMBER},
 }
 """Keys that the items of a list may have beside those of design section 7."""
 

@@ -130,7 +130,8 @@ def background_row(job: Mapping[str, Any]) -> list[str]:
 
 
 CLASS_HEADER = [
-    "class", "packets", "dropped", "marked", "probes", "lost", "latency p50", "p99", "p99.9",
+    "class", "packets", "dropped", "trimmed", "marked", "probes", "lost", "latency p50", "p99",
+    "p99.9",
 ]  # fmt: skip
 
 
@@ -148,7 +149,7 @@ def _class_row(
     label = f"TC{tc} lossless" if counts.get("lossless") else f"TC{tc}"
     sent = counts.get("sent")
     row = [label, fmt.count(sent)]
-    row += [_part_of(counts.get(key), sent) for key in ("dropped", "marked")]
+    row += [_part_of(counts.get(key), sent) for key in ("dropped", "trimmed", "marked")]
     if probe is None:
         return row + [fmt.NONE] * 5
     latency = probe["latency_us"]

@@ -127,6 +127,8 @@ def port_records(plane: Tables) -> dict[str, dict[str, Any]]:
             "in_packets": int(classes["in_packets"].sum()),
             "out_packets": int(classes["out_packets"].sum()),
             "dropped": int(classes["drop_packets"].sum()),
+            "trimmed": int(classes["trim_packets"].sum()),
+            "trimmed_bytes": int(classes["trim_bytes"].sum()),
             "marked": int(classes["mark_packets"].sum()),
             "peak_bytes": int(classes["peak_bytes"].max()),
             "busy_ns": int(state["busy_ns"]),
@@ -144,7 +146,7 @@ def packet_totals(evidence: fidelity.Evidence, outcome: Mapping[str, Any]) -> di
         "sent": packets.sent,
         "delivered": packets.delivered - packets.overrun,
         "dropped": packets.dropped,
-        "trimmed": 0,
+        "trimmed": packets.trimmed,
         "marked": packets.marked,
         "retransmitted": outcome.get("retransmitted"),
     }

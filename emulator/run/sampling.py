@@ -1,4 +1,4 @@
-"""Samples queues and counters of all ports while a run lasts, and notes drops and marks."""
+"""Samples queues and counters of all ports while a run lasts; notes drops, cuts and marks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emulator.results.queues import QueueRecorder
 from emulator.results.store import RunFolder
 from emulator.run.pauses import PauseWatch
 
-_COUNTED = {"drop": "drop_packets", "mark": "mark_packets"}
+_COUNTED = {"drop": "drop_packets", "trim": "trim_packets", "mark": "mark_packets"}
 
 Ints = npt.NDArray[np.int64]
 
@@ -54,6 +54,7 @@ class Sampler:
             bytes_tc=np.maximum(self._plane.queued_bytes()[1:], 0),
             tx_bytes=self._sent_bytes() - self._base,
             dropped=self._count("drop_packets").sum(axis=1),
+            trimmed=self._count("trim_packets").sum(axis=1),
             marked=self._count("mark_packets").sum(axis=1),
             buffer_used=(switches["in_bytes"] - switches["out_bytes"]).astype(np.int64),
         )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from emulator.spec.keys import with_defaults
 from emulator.spec.model import AUTO
-from emulator.spec.ports import NONE, Threshold, parse_threshold, read_classes
+from emulator.spec.ports import MAX_THRESHOLD_BYTES, NONE, Threshold, parse_threshold, read_classes
 from topologies.errors import SpecError
 from topologies.model import Fabric
 from topologies.reading import Reader, as_integer, as_list, as_mapping
@@ -133,6 +133,8 @@ def _check_threshold(reader: Reader, limit: int, name: str, rate_bps: int, fabri
     if limit < full:
         rule = f"{at}, less than a full frame, {full} B: every full packet would be cut"
         raise SpecError(reader.at("threshold"), reader.raw("threshold"), rule, "raise it")
+    if limit > MAX_THRESHOLD_BYTES:
+        raise SpecError(reader.at("threshold"), reader.raw("threshold"), f"{at}, over 4 GiB")
     if limit > fabric.buffer_bytes:
         rule = f"{at}: a switch has only {format_size(fabric.buffer_bytes)} of buffer"
         raise SpecError(reader.at("threshold"), reader.raw("threshold"), rule, "write auto")

@@ -51,6 +51,11 @@ class FakePlane(Tables):
         """A port's MMU refuses packets."""
         self.add(port, tc, drop_packets=count, drop_bytes=count * length)
 
+    def cut(self, port: str, count: int = 1, tc: int = 3, to_class: int = 5) -> None:
+        """A port's MMU cuts packets to 64 bytes; their headers enter its queue of another class."""
+        self.add(port, tc, trim_packets=count, trim_bytes=count * (LENGTH - 64))
+        self.enter(port, count, to_class, 64)
+
     def carry(self, ports: Iterable[str], count: int = 1, tc: int = 3) -> None:
         """Packets go through these egress ports, one after the other."""
         for port in ports:

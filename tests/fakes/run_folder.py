@@ -339,6 +339,7 @@ def _write_queues(
             bytes_tc=per_class,
             tx_bytes=sent[row],
             dropped=dropped[row],
+            trimmed=np.zeros(ports, dtype=np.int64),
             marked=marked[row],
             buffer_used=np.full(len(switches), depth[row].sum() / len(switches)),
         )
@@ -358,6 +359,16 @@ def _write_events(
                 if counts[at]
             ],
         )
+
+
+def _class(tc: int, sent: int, dropped: int, marked: int) -> dict[str, Any]:
+    counts = {"sent": sent, "dropped": dropped, "trimmed": 0, "marked": marked}
+    return {"tc": tc, "lossless": False, **counts}
+
+
+def _class(tc: int, sent: int, dropped: int, marked: int) -> dict[str, Any]:
+    counts = {"sent": sent, "dropped": dropped, "trimmed": 0, "marked": marked}
+    return {"tc": tc, "lossless": False, **counts}
 
 
 def _summary(
@@ -391,10 +402,7 @@ def _summary(
             inference=facts["inference"],
             background=facts["background"],
             probes=facts["probes"],
-            classes=[
-                {"tc": 0, "lossless": False, "sent": 3_000, "dropped": 0, "marked": 0},
-                {"tc": 3, "lossless": False, "sent": sent, "dropped": dropped, "marked": marked},
-            ],
+            classes=[_class(0, 3_000, 0, 0), _class(3, sent, dropped, marked)],
             hashes={"schedule": "9f2c41d7", "results": "0be18a55"},
         )
     )

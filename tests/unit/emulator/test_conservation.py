@@ -50,6 +50,49 @@ def test_what_still_waits_is_accounted_for() -> None:
     assert (ledger.sent, ledger.queued, ledger.unaccounted) == (148, 8, 0)
 
 
+def test_what_was_cut_is_delivered_as_headers_or_dropped() -> None:
+    """It leaves one class and enters another; each cut comes to an end that is counted."""
+    one = plane()
+    one.carry(WAY[:1], 10)
+    one.cut(WAY[1], 10)
+    one.leave(WAY[1], 10, tc=5, length=64)
+    one.drop(WAY[2], 3, tc=5, length=64)
+    one.add(WAY[2], tc=5, trim_drops=3)
+    one.carry(WAY[2:], 7, tc=5)
+    one.states["trimmed_packets"][FABRIC.port_named("h3-eth1").index] = 7
+    ledger = balance(FABRIC, one.states)
+    assert (ledger.sent, ledger.delivered, ledger.trimmed, ledger.dropped) == (150, 140, 7, 3)
+    assert (ledger.cut, ledger.cut_dropped, ledger.lost_headers) == (10, 3, 0)
+    assert ledger.unaccounted == 0
+    assert ledger.dropped_at == {("spine1-eth2", 5): 3}
+
+
+def test_headers_that_come_to_no_end_are_missed() -> None:
+    """Also where the packets themselves add up: whole ones came where cut ones should have."""
+    one = plane()
+    one.carry(WAY[:1], 4)
+    one.cut(WAY[1], 4)
+    one.leave(WAY[1], 4, tc=5, length=64)
+    one.carry(WAY[2:], 4, tc=5)
+    host = FABRIC.port_named("h3-eth1").index
+    one.states["trimmed_packets"][host] = 3
+    assert (balance(FABRIC, one.states).lost_headers, balance(FABRIC, one.states).unaccounted) == (
+        1,
+        1,
+    )
+    one.states["trimmed_packets"][host] = 6
+    assert balance(FABRIC, one.states).unaccounted == 2
+
+
+def test_headers_that_still_wait_are_not_missed() -> None:
+    """They are among what is queued, which makes a run invalid by itself."""
+    one = plane()
+    one.carry(WAY[:1], 4)
+    one.cut(WAY[1], 4)
+    ledger = balance(FABRIC, one.states)
+    assert (ledger.queued, ledger.lost_headers, ledger.unaccounted) == (4, 0, 0)
+
+
 def test_a_packet_that_a_switch_swallows_is_missed_there() -> None:
     """It came in and reached none of its ports: no rule, or an emulation that loses packets."""
     one = plane()
@@ -96,9 +139,12 @@ def test_classes_that_were_used_are_summed_over_all_ports() -> None:
     one.drop("leaf1-eth3", 5)
     one.add("leaf1-eth3", mark_packets=8)
     one.drop("leaf1-eth3", 1, tc=0)
+    one.add("leaf1-eth3", trim_packets=3)
+    one.add("leaf1-eth4", tc=2, trim_packets=1)
     assert by_class(one.states) == [
-        {"tc": 0, "sent": 0, "dropped": 1, "marked": 0},
-        {"tc": 3, "sent": 400, "dropped": 5, "marked": 8},
-        {"tc": 6, "sent": 160, "dropped": 0, "marked": 0},
+        {"tc": 0, "sent": 0, "dropped": 1, "trimmed": 0, "marked": 0},
+        {"tc": 2, "sent": 0, "dropped": 0, "trimmed": 1, "marked": 0},
+        {"tc": 3, "sent": 400, "dropped": 5, "trimmed": 3, "marked": 8},
+        {"tc": 6, "sent": 160, "dropped": 0, "trimmed": 0, "marked": 0},
     ]
     assert balance(FABRIC, one.states).marked == 8

@@ -20,7 +20,7 @@ from tests.fakes.controller_config import config_document
 from tests.fakes.fabrics import leaf_spine
 from tests.fakes.plane import FakePlane
 from topologies.files import rule_to_dict
-from topologies.settings import BufferRule, ClassRule, EcnRule
+from topologies.settings import BufferRule, ClassRule, EcnRule, TrimRule
 
 FABRIC = leaf_spine(2, 2, 2)
 ECN = {"port": "leaf1-eth3", "tc": 3, "kmin_bytes": 400_000, "kmax_bytes": 1_600_000, "pmax": 0.2}
@@ -124,28 +124,39 @@ def test_queues_that_were_used_are_read() -> None:
     plane.carry(["leaf1-eth3"], 10)
     plane.enter("leaf1-eth3", 2)
     plane.drop("leaf1-eth3", 3)
-    plane.add("leaf1-eth3", mark_packets=4, peak_bytes=9_999)
+    plane.add("leaf1-eth3", mark_packets=4, trim_packets=2, peak_bytes=9_999)
     assert agent.call("read_queues", {}) == {
         "queues": [
             {"port": "leaf1-eth3", "tc": 3, "bytes": 2 * 4154, "packets_in": 12,
-             "packets_out": 10, "dropped": 3, "marked": 4, "peak_bytes": 9_999}
+             "packets_out": 10, "dropped": 3, "trimmed": 2, "marked": 4,
+             "peak_bytes": 9_999}
         ]
     }  # fmt: skip
 
 
-def test_a_queue_that_only_dropped_is_read() -> None:
+def test_a_queue_that_only_dropped_or_cut_is_read() -> None:
     """It never took a packet, and that is just what somebody wants to know."""
     agent, plane = methods()
     plane.drop("leaf1-eth3", 3)
-    (row,) = agent.queues()["queues"]  # type: ignore[misc]
-    assert (row["port"], row["packets_in"], row["dropped"]) == ("leaf1-eth3", 0, 3)
+    plane.add("leaf1-eth4", trim_packets=2)
+    first, second = agent.queues()["queues"]  # type: ignore[misc]
+    assert (first["port"], first["packets_in"], first["dropped"]) == ("leaf1-eth3", 0, 3)
+    assert (second["port"], second["packets_in"], second["trimmed"]) == ("leaf1-eth4", 0, 2)
 
 
 def test_an_unknown_method_lists_the_known_ones() -> None:
     """With the code that JSON-RPC has for it."""
     error = refusal("set_speed", {})
     assert error.code == rpc.METHOD_NOT_FOUND
-    for name in ("hello", "read_queues", "set_buffer", "set_ecn", "set_scheduler", "subscribe"):
+    for name in (
+        "hello",
+        "read_queues",
+        "set_buffer",
+        "set_ecn",
+        "set_scheduler",
+        "set_trim",
+        "subscribe",
+    ):
         assert name in error.message
     for name in ("set_pfc", "pause", "resume", "read_pfc", "subscribe_pfc"):
         assert name in error.message
@@ -227,9 +238,11 @@ def test_the_agent_accepts_all_that_the_controller_says(tmp_path: Path) -> None:
         "ecn": [rule_to_dict(EcnRule(3, 400_000, 1_600_000, 0.2))],
         "scheduler": [rule_to_dict(ClassRule(tc, tc % 8, tc + 1)) for tc in range(8)],
         "buffer": [rule_to_dict(BufferRule(3, 1 / 8)), rule_to_dict(BufferRule(0, MAX_ALPHA))],
+        "trim": [rule_to_dict(TrimRule(3, 43)), rule_to_dict(TrimRule(2, 50, 128, 90_000))],
     }
     agent, _ = methods(FakeSession())
     config = config_from_dict(config_document(FABRIC, tmp_path, rules))
     calls = settings.agent_calls(config)
-    assert {method for method, _ in calls} == {"set_ecn", "set_scheduler", "set_buffer"}
+    used = {"set_ecn", "set_scheduler", "set_buffer", "set_trim"}
+    assert {method for method, _ in calls} == used
     assert [agent.call(method, params) for method, params in calls] == [{}] * len(calls)

@@ -9,7 +9,7 @@ from tests.fakes.fabrics import leaf_spine
 from tests.fakes.plane import LENGTH, FakePlane
 from topologies.errors import SpecError
 from topologies.pause import settle, settled
-from topologies.settings import BufferRule, EcnRule, PfcRule
+from topologies.settings import BufferRule, EcnRule, PfcRule, TrimRule
 
 FABRIC = leaf_spine(2, 2, 2)
 WAY = ("h1-eth1", "leaf1-eth3", "spine1-eth2", "leaf2-eth1")
@@ -203,3 +203,27 @@ def test_a_fabric_that_is_too_large_is_refused() -> None:
     assert len(large.ports) > layout.MAX_PORTS
     with pytest.raises(SpecError, match="4095"):
         FakePlane(large)
+
+
+def test_trimming_is_written_per_port_and_class() -> None:
+    """Sizes in bytes, the code point as it is; no threshold is 0; the last rule counts."""
+    one = plane()
+    one.apply_trim([TrimRule(3, 43), TrimRule(2, 50, 128, 90_000, "leaf1-eth3")])
+    entry = one.configs["classes"][FABRIC.port_named("leaf1-eth3").index]
+    fields = ("trim_bytes", "trim_above", "trim_dscp")
+    assert [int(entry[3][name]) for name in fields] == [64, 0, 43]
+    assert [int(entry[2][name]) for name in fields] == [128, 90_000, 50]
+    assert not one.configs["classes"]["trim_bytes"][FABRIC.port_named("h1-eth1").index].any()
+    assert one.trimmable == {2: {6}, 3: {5}}
+
+
+def test_trimming_can_be_changed_and_switched_off() -> None:
+    """With the next packet; a class of which nothing is cut any more is not trimmable."""
+    one, index = plane(), FABRIC.port_named("leaf1-eth3").index
+    one.set_trim(index, 3, TrimRule(3, 43, threshold_bytes=90_000))
+    one.set_trim(index, 3, TrimRule(3, 60))
+    assert one.configs["classes"]["trim_above"][index, 3] == 0
+    assert one.trimmable == {3: {7}}
+    one.set_trim(index, 3, None)
+    assert one.configs["classes"]["trim_bytes"][index, 3] == 0
+    assert one.trimmable == {}

@@ -49,6 +49,10 @@ WITHIN = [
     packets(dropped_at={("leaf1-eth1", 3): 9, ("leaf1-eth1", 0): 1}),
 ]
 FAULTS = [
+    (
+        packets(cut=9, trimmed=6, cut_dropped=1),
+        "2 packets are unaccounted for (9 were cut to their headers, 7 came to an end)",
+    ),
     (packets(lost_in_switch={"leaf1": 3}), "3 packets are unaccounted for (3 lost in leaf1)"),
     (
         packets(lost_in_switch={"leaf1": 3, "spine1": -3}),

@@ -111,12 +111,15 @@ def event(kind: str, port: str, tc: int | None, value: int) -> dict[str, object]
     return {"time_ns": 1, "kind": kind, "port": port, "tc": tc, "value": value}
 
 
-def counters(dropped: list[int], marked: list[int]) -> QueueSeries:
+def counters(
+    dropped: list[int], marked: list[int], trimmed: list[int] | None = None
+) -> QueueSeries:
     """Final counters of two ports."""
     zero = np.zeros((1, 2), dtype=int)
     arrays = {
         "time_ns": np.array([1]), "bytes": zero, "bytes_tc": np.zeros((1, 2, 8), dtype=int),
         "tx_bytes": zero, "dropped": np.array([dropped]), "marked": np.array([marked]),
+        "trimmed": np.array([trimmed or [0, 0]]),
         "buffer_used": np.zeros((1, 0), dtype=int),
     }  # fmt: skip
     return QueueSeries(("p1", "p2"), (), arrays)
@@ -138,6 +141,15 @@ def test_counters_fill_in_what_events_do_not_tell() -> None:
     """A port whose drops are in the samples only is listed, without a class, and never twice."""
     found = places(table("events", [event("drop", "p1", 3, 4)]), counters([4, 7], [0, 2]))
     assert [(p.port, p.tc, p.drop, p.mark) for p in found] == [("p2", None, 7, 2), ("p1", 3, 4, 0)]
+
+
+def test_what_was_cut_has_its_places() -> None:
+    """By events, and where these do not tell, by the samples; below drops, above marks."""
+    rows = [event("trim", "p1", 3, 4), event("mark", "p1", 2, 9), event("drop", "p3", 5, 1)]
+    found = places(table("events", rows), counters([0, 0], [0, 0], [4, 6]))
+    assert [(p.port, p.tc, p.drop, p.trim, p.mark) for p in found] == [
+        ("p3", 5, 1, 0, 0), ("p2", None, 0, 6, 0), ("p1", 3, 0, 4, 0), ("p1", 2, 0, 0, 9),
+    ]  # fmt: skip
 
 
 def test_nothing_lost_no_places() -> None:

@@ -42,7 +42,7 @@ def sent(ports: list[str], columns: dict[str, list[int]], times: list[int]) -> Q
     zero = np.zeros(shape, dtype=np.int64)
     arrays = {
         "time_ns": np.array(times), "bytes": zero, "bytes_tc": np.zeros((*shape, 8), dtype=int),
-        "tx_bytes": counters, "dropped": zero, "marked": zero,
+        "tx_bytes": counters, "dropped": zero, "trimmed": zero, "marked": zero,
         "buffer_used": np.zeros((len(times), 0), dtype=int),
     }  # fmt: skip
     return QueueSeries(tuple(ports), (), arrays)

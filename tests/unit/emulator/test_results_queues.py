@@ -27,6 +27,7 @@ def series(times: list[int], ports: tuple[str, ...] = PORTS) -> QueueSeries:
         "tx_bytes": grid + 1,
         "dropped": grid + 2,
         "marked": grid + 3,
+        "trimmed": grid + 4,
         "buffer_used": np.array(times)[:, None] * np.ones((1, len(SWITCHES)), dtype=int),
     }
     return QueueSeries(ports, SWITCHES, arrays)
@@ -109,11 +110,22 @@ def test_a_file_that_lacks_arrays_is_one_clear_error(tmp_path: Path) -> None:
         load(tmp_path / "other.npz")
 
 
+def test_counters_that_came_later_are_zeros_in_old_files(tmp_path: Path) -> None:
+    """A run folder of an earlier version is still read."""
+    arrays = dict(series([1, 2]).arrays)
+    del arrays["trimmed"]
+    np.savez(tmp_path / "old.npz", ports=np.array(PORTS), switches=np.array(SWITCHES), **arrays)
+    back = load(tmp_path / "old.npz")
+    assert back.arrays["trimmed"].tolist() == [[0, 0, 0]] * 2
+    assert back.of_port("dropped", "h1-eth1").tolist() == [102, 202]
+
+
 def test_recorder_writes_chunks_and_sums_classes(tmp_path: Path) -> None:
     """A chunk is written whenever enough samples came; `bytes` is the sum over classes."""
     folder = RunFolder.create(tmp_path, "a", "id", datetime(2026, 1, 1, tzinfo=UTC))
     recorder = QueueRecorder(folder, PORTS, SWITCHES, chunk_samples=2)
     counters = {"tx_bytes": [1, 2, 3], "dropped": [0, 0, 1], "marked": [0, 0, 0]}
+    counters["trimmed"] = [0, 2, 0]
     per_class = np.arange(24).reshape(3, 8)
     for at in range(5):
         recorder.add(at, bytes_tc=per_class, buffer_used=[7], **counters)
@@ -138,7 +150,13 @@ def test_recorder_keeps_samples_apart_from_reused_arrays(tmp_path: Path) -> None
     for at in range(3):
         sent[0] = at
         recorder.add(
-            at, bytes_tc=np.zeros((1, 8)), tx_bytes=sent, dropped=[0], marked=[0], buffer_used=[]
+            at,
+            bytes_tc=np.zeros((1, 8)),
+            tx_bytes=sent,
+            dropped=[0],
+            trimmed=[0],
+            marked=[0],
+            buffer_used=[],
         )
     recorder.flush()
     folder.finish_queues()

@@ -230,7 +230,7 @@ recorder = QueueRecorder(folder, ["h1-eth1"], ["leaf1"], chunk_samples=2)
 for number in range(4):
     folder.append("computes", (number, "a", "i0.r0", "gpu", 0, 5))
     recorder.add(number, bytes_tc=np.zeros((1, 8)), tx_bytes=[number], dropped=[0], marked=[0],
-                 buffer_used=[0])
+                 trimmed=[0], buffer_used=[0])
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -250,7 +250,7 @@ def test_sigkill_loses_nothing_that_was_appended(tmp_path: Path) -> None:
 def add_sample(folder: RunFolder) -> None:
     """One chunk of one sample, eight bytes in the only queue."""
     recorder = QueueRecorder(folder, ["p"], ["s"], chunk_samples=1)
-    counters = {"tx_bytes": [5], "dropped": [0], "marked": [0]}
+    counters = {"tx_bytes": [5], "dropped": [0], "trimmed": [0], "marked": [0]}
     recorder.add(1, bytes_tc=np.ones((1, 8)), buffer_used=[2], **counters)
 
 
@@ -276,7 +276,13 @@ def test_chunks_stay_when_merging_fails(
     """No sample is removed before the merged file is on the disk."""
     recorder = QueueRecorder(folder, ["p"], ["s"], chunk_samples=1)
     recorder.add(
-        1, bytes_tc=np.ones((1, 8)), tx_bytes=[5], dropped=[0], marked=[0], buffer_used=[2]
+        1,
+        bytes_tc=np.ones((1, 8)),
+        tx_bytes=[5],
+        dropped=[0],
+        trimmed=[0],
+        marked=[0],
+        buffer_used=[2],
     )
     monkeypatch.setattr("emulator.results.queues.merge_chunks", no_space)
     assert not folder.finish_queues()

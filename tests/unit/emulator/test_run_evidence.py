@@ -15,7 +15,7 @@ from emulator.results.store import RunFolder
 from emulator.run import evidence
 from emulator.run.pauses import PauseTotals
 from emulator.spec.model import Experiment
-from tests.fakes.plane import FakePlane
+from tests.fakes.plane import LENGTH, FakePlane
 from tests.unit.emulator.spec_samples import experiment
 from topologies.pause import settled
 from topologies.settings import EcnRule, PfcRule
@@ -196,6 +196,21 @@ def test_packet_totals_count_what_hosts_took() -> None:
     assert totals == {
         "sent": 105, "delivered": 98, "dropped": 5, "trimmed": 0, "marked": 7, "retransmitted": 9,
     }  # fmt: skip
+
+
+def test_packets_that_came_as_headers_are_not_delivered() -> None:
+    """They are trimmed, wherever they were cut."""
+    plane = FakePlane(FABRIC)
+    plane.carry(WAY, 100)
+    plane.carry(WAY[:1], 5)
+    plane.cut(WAY[1], 5)
+    plane.leave(WAY[1], 5, tc=5, length=64)
+    plane.carry(WAY[2:], 5, tc=5)
+    plane.states["trimmed_packets"][FABRIC.port_named("h3-eth1").index] = 5
+    totals = evidence.packet_totals(gathered({}, plane), {})
+    assert (totals["sent"], totals["delivered"], totals["trimmed"]) == (105, 100, 5)
+    record = evidence.port_records(plane)[WAY[1]]
+    assert (record["trimmed"], record["trimmed_bytes"]) == (5, 5 * (LENGTH - 64))
 
 
 def test_the_fidelity_section_has_the_keys_that_tools_rely_on() -> None:

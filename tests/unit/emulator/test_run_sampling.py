@@ -44,7 +44,7 @@ def test_a_sample_has_every_port_and_switch(folder: RunFolder) -> None:
     plane.enter("leaf1-eth3", 4)
     plane.enter("leaf1-eth3", 2, tc=6, length=62)
     plane.drop("leaf1-eth3", 3)
-    plane.add("leaf1-eth3", mark_packets=5)
+    plane.add("leaf1-eth3", mark_packets=5, trim_packets=7)
     plane.switches["in_bytes"][1], plane.switches["out_bytes"][1] = 9_000, 2_000
     sampler.finish(1_000)
     taken = series(folder)
@@ -55,6 +55,7 @@ def test_a_sample_has_every_port_and_switch(folder: RunFolder) -> None:
     assert taken.of_port("tx_bytes", "leaf1-eth3").tolist() == [10 * (LENGTH + 24)]
     assert taken.of_port("dropped", "leaf1-eth3").tolist() == [3]
     assert taken.of_port("marked", "leaf1-eth3").tolist() == [5]
+    assert taken.of_port("trimmed", "leaf1-eth3").tolist() == [7]
     assert taken.arrays["buffer_used"].tolist() == [[0, 7_000, 0, 0]]
 
 
@@ -77,7 +78,7 @@ def test_a_length_is_never_negative(folder: RunFolder) -> None:
     assert series(folder).of_port("bytes", "h1-eth1").tolist() == [0]
 
 
-def test_drops_and_marks_are_events_with_their_growth(folder: RunFolder) -> None:
+def test_drops_cuts_and_marks_are_events_with_their_growth(folder: RunFolder) -> None:
     """One row per place, class and sample in which it grew, with how much."""
     plane = FakePlane(FABRIC)
     plane.drop("spine1-eth1", 99)
@@ -88,10 +89,12 @@ def test_drops_and_marks_are_events_with_their_growth(folder: RunFolder) -> None
     sampler.sample(200)
     plane.drop("leaf1-eth3", 1)
     plane.drop("spine1-eth1", 2, tc=0)
+    plane.cut("leaf1-eth3", 4)
     sampler.finish(300)
     assert events(folder) == [
         ("100", "drop", "leaf1", "leaf1-eth3", "3", "3"),
         ("100", "mark", "leaf1", "leaf1-eth3", "3", "5"),
         ("300", "drop", "leaf1", "leaf1-eth3", "3", "1"),
         ("300", "drop", "spine1", "spine1-eth1", "0", "2"),
+        ("300", "trim", "leaf1", "leaf1-eth3", "3", "4"),
     ]

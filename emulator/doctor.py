@@ -131,6 +131,16 @@ def examine() -> list[Finding]:
     return [*findings, Finding("kernel", REMARK, "can only be examined as root")]
 
 
+def examine_for_guest() -> list[Finding]:
+    """What a run under the virtual clock cannot do without; none of it needs root."""
+    from emulator.clock.virtual import kernel  # noqa: PLC0415 - only where needed
+
+    built = kernel.find()
+    hint = "build it once with: fabriclab kernel build"
+    guest = Finding("kernel", OK, str(built.path)) if built else Finding("kernel", MISSING, hint)
+    return [guest, *_programs(), _libbpf(), _mininet(), _controller()]
+
+
 def missing(findings: Iterable[Finding]) -> list[Finding]:
     """Those without which no run can start."""
     return [finding for finding in findings if finding.state == MISSING]

@@ -78,6 +78,7 @@ class LiveFabric:
         self.plane.apply_buffers(settings.buffers)
         self.plane.apply_ecn(settings.ecn)
         self.plane.apply_pfc(settings.pfc)
+        self.plane.receivers.apply(settings.receivers, settings.pauses.classes, settings.dilation)
         self.plane.apply_trim(settings.trim)
         if settings.delays_in_path:
             bps, dilation = settings.emulated_bps, settings.dilation

@@ -9,6 +9,7 @@ from typing import Any
 from emulator.dataplane.pause_setup import PauseSettings
 from emulator.kernel import queues
 from emulator.spec.model import SwitchSpec
+from emulator.spec.receivers import ReceiverSpec
 from topologies.errors import MachineError
 from topologies.model import Fabric
 from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule, TrimRule
@@ -35,6 +36,7 @@ class FabricSettings:
         switch: forwarding mode and latency of every switch.
         burst_ns: how late a shaper may be without losing rate.
         pfc: pause rules by ingress port index and class (`topologies.pause.settled`).
+        receivers: hosts that are slower than their links.
         pause_margin_ns: how late a pause may come, model ns; part of automatic headroom.
         captured: names of ports that are captured; pause frames are sent there.
         trim: which packets are cut to their headers.
@@ -53,6 +55,7 @@ class FabricSettings:
     switch: SwitchSpec = field(default_factory=SwitchSpec)
     burst_ns: int = queues.BURST_NS
     pfc: Mapping[int, Mapping[int, PfcRule]] = field(default_factory=dict)
+    receivers: Sequence[ReceiverSpec] = ()
     pause_margin_ns: int = 0
     captured: Sequence[str] = ()
     trim: Sequence[TrimRule] = ()

@@ -10,6 +10,7 @@ CLASSES = 8
 GAP_BUCKETS = 16
 FLAG_SWITCH = 1
 FLAG_TAGS = 2
+FLAG_RECEIVER = 4
 KICK_MARK = 0x7AB1AB01
 KICK_LENGTH = 60
 WAKE_MARK = 0x7AB1AB02
@@ -120,6 +121,20 @@ PAUSE_STATE = np.dtype(
     align=True,
 )
 PAUSE_STATES = np.dtype([("classes", PAUSE_STATE, (CLASSES,))], align=True)
+RECEIVER_CONFIG = np.dtype(
+    [
+        ("ns_per_kib", "<u8"),
+        ("from_ns", "<u8"),
+        ("until_ns", "<u8"),
+        ("xoff", "<u4"),
+        ("xon", "<u4"),
+        ("classes", "<u4"),
+        ("reserved", "<u4"),
+    ],
+    align=True,
+)
+LEVEL = np.dtype([("bytes", "<u8"), ("time_ns", "<u8"), ("changes", "<u8")], align=True)
+RECEIVER_STATE = np.dtype([("classes", LEVEL, (CLASSES,))], align=True)
 PAUSE_EVENT = np.dtype(
     [
         ("time_ns", "<u8"),

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from emulator.dataplane.pause_log import PauseLogWriter
 from emulator.dataplane.pause_rules import PauseRules
 from emulator.dataplane.pausing import MMU, POLICY, Act, Order, PauseControl
+from emulator.dataplane.receivers import Receivers
 from topologies.settings import PfcRule
 
 Crossing = Callable[[int, int, bool, int, int], None]
@@ -25,6 +26,10 @@ Crossing = Callable[[int, int, bool, int, int], None]
 
 class Plane(Protocol):
     """What is needed of the data plane."""
+
+    @property
+    def receivers(self) -> Receivers:
+        """Hosts that are slower than their links."""
 
     def crossings(self) -> npt.NDArray[np.void]:
         """What crossed XOFF or XON since the last call."""
@@ -118,7 +123,19 @@ class PauseDriver:
                 continue
             self.gates.tell(port, tc, paused=paused)
             self._control.crossed(port, tc, changes, at_ns, held + headroom)
+            if paused and self._plane.receivers.is_slow(port):
+                self._control.later(at_ns, partial(self._look_at_receiver, port, tc))
         self._perform()
+
+    def _look_at_receiver(self, port: int, tc: int, now_ns: int) -> int | None:
+        """Whether a slow receiver has come down to XON; else when to look again."""
+        receivers = self._plane.receivers
+        calm_ns = receivers.calm_ns(port, tc, now_ns)
+        if calm_ns is None or calm_ns > now_ns:
+            return calm_ns
+        self.gates.tell(port, tc, paused=False)
+        self._control.crossed(port, tc, receivers.resume(port, tc), now_ns, 0)
+        return None
 
     def on_time(self) -> None:
         """It is `next_ns`, or later."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from topologies.model import Fabric, Link
+from topologies.model import Fabric, Port
 from topologies.pause import notice_ns, response_ns
 from topologies.settings import SWITCH, PauseWatchdog, PfcRule
 
@@ -15,16 +15,16 @@ class PauseRules:
     Args:
         fabric: whose ports.
         rules: as `topologies.pause.settled` gives them.
-        in_flight_ns: what a packet takes from leaving a queue to being counted at the other end and
-            the emulation does not make it wait for, by link, model ns: the pause comes so much
-            later, for the same bytes to arrive.
+        in_flight_ns: what a packet takes from leaving a queue to being counted at a port and the
+            emulation does not make it wait for, model ns: the pause comes so much later, for the
+            same bytes to arrive.
     """
 
     def __init__(
         self,
         fabric: Fabric,
         rules: Mapping[int, Mapping[int, PfcRule]],
-        in_flight_ns: Callable[[Link], int],
+        in_flight_ns: Callable[[Port], int],
     ) -> None:
         self._fabric, self._in_flight_ns = fabric, in_flight_ns
         self._rules = {port: dict(classes) for port, classes in rules.items()}
@@ -52,11 +52,12 @@ class PauseRules:
 
     def reaction_ns(self, port: int, tc: int) -> int:
         """From an ingress port's wish for a pause to its peer's silence, model ns."""
-        link, rule = self._fabric.link_of(self._fabric.port(port)), self.get(port, tc)
+        one, rule = self._fabric.port(port), self.get(port, tc)
+        link = self._fabric.link_of(one)
         peer_ns = rule.response_ns if rule else None
         if peer_ns is None:
             peer_ns = response_ns(link.rate_bps)
-        return notice_ns(link) + peer_ns + self._in_flight_ns(link)
+        return notice_ns(link) + peer_ns + self._in_flight_ns(one)
 
     def watchdog(self, port: int, tc: int) -> PauseWatchdog | None:
         """Of a port whose queue of a class is paused: that of its own rule."""

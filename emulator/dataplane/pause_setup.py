@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from emulator.dataplane import building
@@ -14,7 +15,7 @@ from emulator.dataplane.pause_rules import PauseRules
 from emulator.dataplane.pausing import PauseControl
 from emulator.dataplane.plane import DataPlane
 from emulator.kernel import gates, netlink
-from topologies.model import Fabric, Link, Port
+from topologies.model import Fabric, Port
 from topologies.settings import PfcRule
 from traffic.wire import MAX_QUANTA
 
@@ -44,9 +45,15 @@ class PauseSettings:
         """The lossless classes; every port has a gate for each."""
         return tuple(sorted({tc for classes in self.rules.values() for tc in classes}))
 
-    def in_flight_ns(self, link: Link) -> int:
-        """From leaving a queue to being counted at the other end, where nothing waits for it."""
-        return 0 if self.delays_in_path else link.delay_ns + self.pipeline_ns
+    def in_flight_ns(self, fabric: Fabric, port: Port) -> int:
+        """From leaving a queue to being counted at a port, where nothing waits for it.
+
+        The last link of a way is always made up for by the receiving NIC.
+        """
+        delay_ns = fabric.link_of(port).delay_ns
+        if not fabric.by_name[port.node].is_switch:
+            return delay_ns
+        return 0 if self.delays_in_path else delay_ns + self.pipeline_ns
 
 
 def gate_messages(port: Port, classes: Sequence[int]) -> list[netlink.Message]:
@@ -81,7 +88,7 @@ def open_driver(
 ) -> PauseDriver:
     """Connects rules, gates and log; in the process that is to drive them."""
     fabric = plane.fabric
-    rules = PauseRules(fabric, settings.rules, settings.in_flight_ns)
+    rules = PauseRules(fabric, settings.rules, partial(settings.in_flight_ns, fabric))
     control = PauseControl(fabric, rules.reaction_ns, rules.watchdog, settings.dilation)
     keys = [(port.index, tc) for port in fabric.ports for tc in settings.classes]
     keeper = Gatekeeper(fabric, keys, netns_fd, pause_frames(fabric, settings))

@@ -146,6 +146,17 @@ class PauseControl:
             over_ns = max(until_ns + reaction_ns, due_ns)
             self._plan(over_ns, lambda now_ns: end(now_ns, over_ns))
 
+    def later(self, at_ns: int, look: Callable[[int], int | None]) -> None:
+        """Calls `look` with the time then, and again at the time that it returns, if it does."""
+
+        def call(now_ns: int) -> Iterator[Order]:
+            again_ns = look(now_ns)
+            if again_ns is not None:
+                self._plan(again_ns, call)
+            return iter(())
+
+        self._plan(at_ns, call)
+
     def due(self, now_ns: int) -> Iterator[Order]:
         """What is to be done by now, in order; do each before asking for the next."""
         while self._agenda and self._agenda[0][0] <= now_ns:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emulator.dataplane import layout
+from emulator.dataplane.receivers import Receivers
 from emulator.dataplane.tables import Tables
 from emulator.kernel.bpf import BpfObject, Ring, map_array
 from topologies.addressing import host_ip
@@ -48,6 +49,7 @@ class DataPlane(Tables):
         programs: to attach to ports.
         ring: what the hosts' NICs received.
         pause_ring: XOFF and XON crossed.
+        receivers: hosts that are slower than their links.
     """
 
     def __init__(
@@ -65,6 +67,12 @@ class DataPlane(Tables):
             map_array(loaded.map_fd("switch_states"), layout.SWITCH_STATE, layout.MAX_SWITCHES),
             map_array(loaded.map_fd("pause_configs"), layout.PAUSE_CONFIGS, layout.MAX_PORTS),
             map_array(loaded.map_fd("pause_states"), layout.PAUSE_STATES, layout.MAX_PORTS),
+        )
+        self.receivers = Receivers(
+            fabric,
+            self.configs,
+            map_array(loaded.map_fd("receiver_configs"), layout.RECEIVER_CONFIG, layout.MAX_PORTS),
+            map_array(loaded.map_fd("receiver_states"), layout.RECEIVER_STATE, layout.MAX_PORTS),
         )
         self._name_hosts()
         fd = loaded.map_fd("pause_ring")

@@ -28,8 +28,8 @@ def fabric_settings(plan: Plan, datapath: str) -> FabricSettings:
         experiment.fabric, emulated_bps, experiment.seed, experiment.ecn, experiment.scheduler,
         experiment.buffers, experiment.routing.section, datapath, scale.dilation,
         delays_in_path=traits.delays_in_path, switch=experiment.switch, burst_ns=traits.burst_ns,
-        pfc=_pauses(experiment, margin_ns), pause_margin_ns=margin_ns, captured=experiment.pcap,
-        trim=experiment.trim,
+        pfc=_pauses(experiment, margin_ns), receivers=experiment.receivers,
+        pause_margin_ns=margin_ns, captured=experiment.pcap, trim=experiment.trim,
     )  # fmt: skip
 
 

@@ -207,7 +207,9 @@ class _Run:
         self.progress.note("sending")
         report, board = live.folder / "engine.json", _new_board()
         live.plane.reset()
-        prepared.clock.start_wall_ns = time.monotonic_ns() + self.traits.lead_ns
+        start_wall_ns = time.monotonic_ns() + self.traits.lead_ns
+        prepared.clock.start_wall_ns = start_wall_ns
+        live.plane.receivers.begin(start_wall_ns, self.dilation)
         work = traffic.engine_work(
             prepared, RunFolder.attach(folder.path), report, self.limit_ns,
             lambda done, now: board.put([0, 1], [done, now]),

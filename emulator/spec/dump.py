@@ -11,6 +11,7 @@ import yaml
 
 from emulator.spec import transport, yamlfile
 from emulator.spec.model import AUTO, Experiment, ProbeSpec, TransportSpec
+from emulator.spec.receivers import STUCK, ReceiverSpec
 from topologies.settings import BufferRule, ClassRule, EcnRule, PauseWatchdog, PfcRule, TrimRule
 from topologies.units import format_duration, format_event_rate, format_rate, format_size
 
@@ -58,6 +59,7 @@ def to_document(experiment: Experiment) -> dict[str, Any]:
         "profile": x.profile,
         "ecn": _ecn(x.ecn) or "none",
         "pfc": _pfc(x.pfc) or "none",
+        "receivers": [_receiver(spec) for spec in x.receivers],
         "trim": _trim(x.trim) or "none",
         "scheduler": _scheduler(x.scheduler),
         "buffers": _buffers(x.buffers),
@@ -125,6 +127,17 @@ def _pfc(rules: Sequence[PfcRule]) -> list[dict[str, Any]]:
         }
         for run in _runs(rules)
     ]
+
+
+def _receiver(spec: ReceiverSpec) -> dict[str, Any]:
+    duration_ns = spec.duration_ns
+    return {
+        "hosts": [spec.host],
+        "rate": format_rate(spec.rate_bps) if spec.rate_bps else STUCK,
+        "buffer": format_size(spec.buffer_bytes),
+        "start": format_duration(spec.start_ns),
+        "duration": "none" if duration_ns is None else format_duration(duration_ns),
+    }
 
 
 def _auto_size(size_bytes: int | None) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from emulator.spec.receivers import ReceiverSpec
 from topologies.model import Fabric
 from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule, TrimRule
 from traffic import dcqcn_params, dctcp_params
@@ -151,6 +152,7 @@ class Experiment:
         probes: None = no probes.
         pcap: names of the ports whose traffic is captured.
         pfc: pause rules of the lossless classes; empty = all classes are lossy.
+        receivers: hosts that are slower than their links.
         trim: which packets are cut to their headers; empty = they are dropped.
         document: the merged file (defaults, profile, file, ``--set``), with paths resolved.
         origins: key path -> where its value came from.
@@ -175,6 +177,7 @@ class Experiment:
     probes: ProbeSpec | None
     pcap: tuple[str, ...]
     pfc: tuple[PfcRule, ...] = ()
+    receivers: tuple[ReceiverSpec, ...] = ()
     trim: tuple[TrimRule, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

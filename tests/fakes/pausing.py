@@ -13,6 +13,7 @@ from emulator.dataplane.pause_driver import PauseDriver
 from emulator.dataplane.pause_log import PauseLogReader, PauseLogWriter, Records
 from emulator.dataplane.pause_rules import PauseRules
 from emulator.dataplane.pausing import PauseControl
+from emulator.dataplane.receivers import Receivers
 from tests.fakes.plane import FakePlane
 from topologies.model import Fabric
 from topologies.pause import settled
@@ -48,6 +49,7 @@ class PausedPlane(FakePlane):
     def __init__(self, fabric: Fabric) -> None:
         super().__init__(fabric)
         self.waker = EventWaker()
+        self.receivers = Receivers(fabric, self.configs)
         self._crossed: list[tuple[int, ...]] = []
         self._changes: dict[tuple[int, int], int] = {}
 
@@ -114,7 +116,7 @@ class PauseRig:
         self.gates = NotingGates(
             fabric, tuple(sorted({rule.tc for rule in rules})), self.plane.waker
         )
-        in_force = PauseRules(fabric, resolved, lambda _link: 0)
+        in_force = PauseRules(fabric, resolved, lambda _port: 0)
         control = PauseControl(fabric, in_force.reaction_ns, in_force.watchdog, dilation)
         self.driver = PauseDriver(
             self.plane, self.gates, in_force, control, PauseLogWriter(log), dilation,

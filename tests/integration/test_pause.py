@@ -119,9 +119,70 @@ def test_a_capture_has_real_pause_frames(tmp_path: Path) -> None:
         assert "_ws.malformed" not in frame
 
 
+def test_a_slow_receiver_slows_its_senders_down(tmp_path: Path) -> None:
+    """It gets what it takes, nothing is lost, and its leaf is paused by it."""
+    took, buffer_bytes = 25_000_000_000, 300_000
+    slow = {"hosts": ["h9"], "rate": f"{took} bit/s", "buffer": f"{buffer_bytes} B"}
+    ran = incast(tmp_path, pfc={"classes": [3]}, receivers=[slow])
+    assert ran.summary["verdict"] == "VALID", ran.summary["reasons"]
+    assert ran.summary["packets"]["dropped"] == 0
+    (last_ns,) = [max(int(row["done_ns"]) for row in ran.reader.table("flows").rows())]
+    frames = FAN_IN * SIZE * (FRAME_OVER_PAYLOAD - 24 / 4096)
+    bound_ns = (frames - buffer_bytes) * 8e9 / took
+    assert bound_ns < last_ns < 1.1 * bound_ns
+    assert ("by h9-eth1", "leaf3-eth1") in {
+        (row["detail"], row["port"]) for row in events(ran, "pause")
+    }
+
+
+def test_a_watchdog_ends_a_storm(tmp_path: Path) -> None:
+    """A stuck host's pause spreads to its senders; what it stops is dropped, and others go on."""
+    stuck = {"hosts": ["h9"], "rate": "stuck", "buffer": "200 KB"}
+    victim = pairs(("h1", "h10"), size="300 KB", name="victim")
+    ran = incast(
+        tmp_path, beside=[victim], receivers=[stuck], duration="1200 us",
+        pfc=[{"classes": [3], "watchdog": "none"},
+             {"classes": [3], "watchdog": {"detect": "200 us", "restore": "100 us"},
+              "ports": "leaf3-eth1"}],
+    )  # fmt: skip
+    (storm,) = events(ran, "storm")
+    assert (storm["port"], storm["detail"]) == ("leaf3-eth1", "watchdog drops")
+    assert ran.summary["pfc"]["watchdog_events"] == 1
+    paused = {row["port"] for row in events(ran, "pause") if int(row["time_ns"]) < 200_000}
+    assert paused >= {"leaf3-eth1", "spine1-eth3", "leaf1-eth5", "h1-eth1"}
+    (row,) = [row for row in ran.reader.table("flows").rows() if row["job"] == "victim"]
+    assert int(row["done_ns"]) > int(storm["time_ns"])
+    assert ran.summary["packets"]["dropped"] > 0
+    assert ran.summary["verdict"] == "INVALID"
+    assert ran.summary["fidelity"]["unaccounted_packets"] == 0
+
+
+def test_the_controller_can_pause(tmp_path: Path) -> None:
+    """Told of every crossing, it answers; the reaction that is reported includes its loop."""
+    link = {"rate": "100 Gbit/s", "delay": "1 us"}
+    one_leaf = {"kind": "leaf-spine", "leaves": 1, "spines": 0, "hosts_per_leaf": FAN_IN + 1,
+                "host_link": link, "buffer": "16 MB"}  # fmt: skip
+    ran = incast(
+        tmp_path, fabric=one_leaf,
+        pfc={"classes": [3], "control": "follow", "headroom": "900 KB", "xoff": "100 KB"},
+    )  # fmt: skip
+    assert ran.summary["verdict"] == "VALID", ran.summary["reasons"]
+    assert ran.summary["packets"]["dropped"] == 0
+    assert ran.summary["pfc"]["pauses"] > 0
+    assert len(events(ran, "pause")) - len(events(ran, "resume")) <= FAN_IN
+    switch = 1.007 + 2.018 + 1.5
+    assert ran.summary["pfc"]["reaction_us"]["p50"] > switch
+
+
 def pause_frames(capture: Path) -> list[dict[str, Any]]:
     """tshark's view of every MAC control frame."""
-    fields = ("eth.dst", "macc.opcode", "macc.cbfc.enbv", "macc.cbfc.pause_time.c3", "_ws.malformed")
+    fields = (
+        "eth.dst",
+        "macc.opcode",
+        "macc.cbfc.enbv",
+        "macc.cbfc.pause_time.c3",
+        "_ws.malformed",
+    )
     command = ["tshark", "-r", str(capture), "-Y", "eth.type == 0x8808", "-T", "json"]
     for field in fields:
         command += ["-e", field]

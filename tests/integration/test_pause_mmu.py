@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.dataplane.layout import EVENT_XOFF, EVENT_XON
+from emulator.spec.receivers import ReceiverSpec
 from emulator.waiting import wait_for
 from tests.integration.mmu_rig import LENGTH, LOSSLESS, MmuRig, frame_of, mmu_rig
 from topologies.settings import PfcRule
@@ -224,3 +225,25 @@ def test_switching_a_class_to_lossy_gives_everything_back(run_id: str) -> None:
         wait_for(lambda: drained(rig), PATIENCE_S, "the queue to drain")
         assert rig.events() == [(IN, LOSSLESS, EVENT_XOFF), (IN, LOSSLESS, EVENT_XON)]
         assert (rig.held(IN)["bytes"], rig.held(IN)["headroom"]) == (0, 0)
+
+
+def test_a_slow_receiver_tells_when_its_buffer_fills(run_id: str) -> None:
+    """Frames of the lossless class raise the level, which falls with time; XOFF is told once."""
+    with mmu_rig(run_id, [STATIC]) as rig:
+        port, receivers = rig.index("h3-eth1"), rig.plane.receivers
+        receivers.apply([ReceiverSpec("h3", 0, 100_000)], (LOSSLESS,), 1.0)
+        xoff = int(receivers.configs["xoff"][port])
+        rig.send(OUT, "h1", 3)
+        assert rig.events() == []
+        receivers.begin(0, 1.0)
+        rig.send(OUT, "h1", xoff // LENGTH)
+        wait_for(lambda: drained(rig), PATIENCE_S, "the queue to drain")
+        assert rig.events() == []
+        rig.send(OUT, "h1", 3, tc=1)
+        rig.send(OUT, "h1", 3)
+        wait_for(lambda: drained(rig), PATIENCE_S, "the queue to drain")
+        assert rig.is_woken()
+        (event,) = rig.plane.pause_ring.drain()
+        assert (event["port"], event["tc"], event["kind"]) == (port, LOSSLESS, EVENT_XOFF)
+        assert event["bytes"] == (xoff // LENGTH + 1) * LENGTH
+        assert receivers.levels[port, LOSSLESS]["bytes"] == (xoff // LENGTH + 3) * LENGTH

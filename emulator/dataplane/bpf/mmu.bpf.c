@@ -145,6 +145,7 @@ struct {
 } nic_ring SEC(".maps");
 
 #include "pause.h"
+#include "receive.h"
 #include "roce.h"
 #include "trim.h"
 
@@ -228,7 +229,7 @@ static __always_inline int admit(struct __sk_buff *skb, struct port_config *conf
 	}
 	if (ingress) {
 		verdict = take_in(&account, skb->len);
-		*posted = account.posted;
+		*posted |= account.posted;
 	} else {
 		verdict = take_shared(sw, &config->classes[tc & 7], queue, skb->len);
 	}
@@ -376,7 +377,7 @@ static __always_inline void leave_switch(struct __sk_buff *skb, struct port_conf
 		return;
 	if (ingress && open_account(&account, sw, config->switch_id, ingress, tc)) {
 		give_back(&account, skb->len);
-		*posted = account.posted;
+		*posted |= account.posted;
 	} else {
 		__sync_fetch_and_add(&sw->out_bytes, skb->len);
 	}
@@ -534,6 +535,8 @@ int nic_receive(struct __sk_buff *skb)
 		return TC_ACT_SHOT;
 	ip = ipv4_of(skb);
 	there = count_out(skb, config->peer, ip ? ip->tos >> 5 : 0, now, &posted);
+	if ((config->flags & FLAG_RECEIVER) && there && ip)
+		posted |= receive(port, ip->tos >> 5, skb->len, now);
 	if (posted) {
 		wake_agent(skb);
 		ip = ipv4_of(skb);

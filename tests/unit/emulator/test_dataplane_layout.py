@@ -30,6 +30,9 @@ STRUCTURES = {
     "pause_state": layout.PAUSE_STATE,
     "pause_states": layout.PAUSE_STATES,
     "pause_event": layout.PAUSE_EVENT,
+    "receiver_config": layout.RECEIVER_CONFIG,
+    "level": layout.LEVEL,
+    "receiver_state": layout.RECEIVER_STATE,
 }
 
 
@@ -111,6 +114,7 @@ def test_every_field_is_where_c_puts_it(name: str, offsets: dict[tuple[str, str]
         ("GAP_BUCKETS", layout.GAP_BUCKETS),
         ("FLAG_SWITCH", layout.FLAG_SWITCH),
         ("FLAG_TAGS", layout.FLAG_TAGS),
+        ("FLAG_RECEIVER", layout.FLAG_RECEIVER),
         ("KICK_MARK", layout.KICK_MARK),
         ("KICK_LENGTH", layout.KICK_LENGTH),
         ("WAKE_MARK", layout.WAKE_MARK),

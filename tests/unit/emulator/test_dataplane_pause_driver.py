@@ -168,8 +168,8 @@ def test_a_reaction_includes_what_the_emulation_leaves_out(tmp_path: Path) -> No
     """The pause frame's way, the peer's response, and the time of data that does not wait."""
     from emulator.dataplane.pause_rules import PauseRules
 
-    bare = PauseRules(FABRIC, {}, lambda _link: 0)
-    late = PauseRules(FABRIC, {}, lambda link: link.delay_ns + 500)
+    bare = PauseRules(FABRIC, {}, lambda _port: 0)
+    late = PauseRules(FABRIC, {}, lambda port: FABRIC.link_of(port).delay_ns + 500)
     port = FABRIC.port_named(PORT).index
     assert late.reaction_ns(port, 3) - bare.reaction_ns(port, 3) == 1_500
     assert bare.reaction_ns(port, 3) == 1_007 + 2_018

@@ -16,6 +16,7 @@ from emulator.spec.dump import to_document
 from emulator.spec.keys import KEYS
 from tests.unit.emulator.spec_samples import EXAMPLES, FABRIC, experiment, from_text
 
+SLOW = [{"hosts": ["h3"], "rate": "20 Gbit/s"}]
 EXAMPLE_FILES = sorted(EXAMPLES.glob("*.yaml"))
 
 
@@ -39,7 +40,7 @@ def test_the_profile_adds_nothing_to_a_resolved_file(profile: str) -> None:
 
 def test_every_key_stands_in_the_resolved_file() -> None:
     """Nothing is left to a default that a later version might change."""
-    x = experiment(profile="roce-ecn", pfc={}, trim={"classes": [0]}, probes={},
+    x = experiment(profile="roce-ecn", pfc={}, receivers=SLOW, trim={"classes": [0]}, probes={},
                    duration="1 s")  # fmt: skip
     document = to_document(x)
     for key in KEYS:

@@ -25,6 +25,7 @@ RECORD = np.dtype(
     [
         ("time_ns", "<i8"), ("psn", "<u4"), ("dest_qp", "<u4"), ("aeth", "<u4"),
         ("length", "<u2"), ("opcode", "u1"), ("tos", "u1"), ("becn", "u1"),
+        ("trimmed", "u1"),
     ]
 )  # fmt: skip
 
@@ -60,6 +61,7 @@ class Frame:
             `aeth` is 0 but for acknowledgements.
         length: frame bytes, FCS not counted.
         icrc_ok: whether its ICRC is that of its bytes; None when nobody looked.
+        trimmed: whether it has been cut to its headers.
         way: queues that it still has to pass.
     """
 
@@ -76,6 +78,7 @@ class Frame:
     becn: int
     length: int
     icrc_ok: bool | None = None
+    trimmed: bool = False
     way: deque[FakeQueue] = field(default_factory=deque)
 
     @property
@@ -142,6 +145,7 @@ class FakeQueue:
         marking: None = none.
         delay_ns: from the queue to the next one.
         seed: of the marking lottery.
+        trim_bytes: what has no room is cut to so many bytes and goes on as control; None = dropped.
     """
 
     def __init__(
@@ -151,8 +155,10 @@ class FakeQueue:
         marking: Marking | None = None,
         delay_ns: int = 0,
         seed: int = 1,
+        trim_bytes: int | None = None,
     ) -> None:
         self.rate_bps, self.buffer_bytes = rate_bps, buffer_bytes
+        self.trim_bytes, self.trimmed = trim_bytes, 0
         self.marking, self.delay_ns = marking, delay_ns
         self.free_ns = 0.0
         self.armed = False
@@ -163,7 +169,7 @@ class FakeQueue:
 
     def admit(self, frame: Frame) -> bool:
         """Takes a frame, marked where the queue is long; False when the buffer is full."""
-        if self.buffer_bytes is not None and self.bytes + frame.length > self.buffer_bytes:
+        if self._is_full(frame) and not self._cut(frame):
             self.dropped += 1
             return False
         if self.marking and frame.tos & wire.ECN_MASK and self._wins(self.marking):
@@ -172,6 +178,18 @@ class FakeQueue:
         self._waiting[frame.traffic_class < CONTROL_CLASS].append(frame)
         self._count(frame, 1)
         self.peak_bytes = max(self.peak_bytes, self.bytes)
+        return True
+
+    def _is_full(self, frame: Frame) -> bool:
+        return self.buffer_bytes is not None and self.bytes + frame.length > self.buffer_bytes
+
+    def _cut(self, frame: Frame) -> bool:
+        """Cuts a frame that has no room to its headers, for which there is always some."""
+        if self.trim_bytes is None or frame.trimmed or frame.length <= self.trim_bytes:
+            return False
+        frame.length, frame.trimmed = self.trim_bytes, True
+        frame.tos = CONTROL_CLASS << 5 | frame.tos & wire.ECN_MASK
+        self.trimmed += 1
         return True
 
     def _wins(self, marking: Marking) -> bool:
@@ -195,7 +213,7 @@ class FakeQueue:
         return frame
 
 
-Row = tuple[int, int, int, int, int, int, int, int]
+Row = tuple[int, int, int, int, int, int, int, int, int]
 Lose = Callable[[Frame], bool]
 
 
@@ -284,9 +302,10 @@ class FakeMedium:
             self._enter(float(self._clock.now_ns()), frame)
         return taken
 
-    def inject(self, dest_qp: int, psn: int = 0, opcode: int = wire.Opcode.SEND_ONLY) -> None:
+    def inject(self, dest_qp: int, psn: int = 0, opcode: int = wire.Opcode.SEND_ONLY,
+               trimmed: bool = False) -> None:  # fmt: skip
         """A frame that nobody sent arrives now."""
-        row = self._clock.now_ns(), psn, dest_qp, 0, wire.MIN_FRAME_BYTES, opcode, 0, 0
+        row = self._clock.now_ns(), psn, dest_qp, 0, wire.MIN_FRAME_BYTES, opcode, 0, 0, trimmed
         self._rows.append(row)
 
     def _parse(self, port: int, row: npt.NDArray[np.uint8], header_bytes: np.intp,
@@ -338,7 +357,7 @@ class FakeMedium:
     def _arrive(self, time_ns: float, frame: Frame) -> None:
         self._rows.append(
             (int(time_ns), frame.psn, frame.dest_qp, frame.aeth, frame.length, frame.opcode,
-             frame.tos, frame.becn)
+             frame.tos, frame.becn, frame.trimmed)
         )  # fmt: skip
 
 

@@ -133,6 +133,7 @@ class Rig:
         lose: frames that the network loses.
         late_ns: how late the engine wakes up.
         now_ns: model time at the beginning.
+        trim_bytes: what has no room at the switch is cut to so many bytes; None = dropped.
         medium: further arguments of the medium.
     """
 
@@ -147,6 +148,7 @@ class Rig:
         lose: Lose = lambda frame: False,
         late_ns: Callable[[int], int] = lambda asked: 0,
         now_ns: int = 0,
+        trim_bytes: int | None = None,
         **medium: Any,
     ) -> None:
         self.tasks = tuple(tasks)
@@ -157,7 +159,8 @@ class Rig:
         self.clock, self.seen = FakeClock(now_ns, late_ns), Happenings()
         self.nics = {port: FakeQueue(rate_bps) for port in self.ports}
         self.switch = {
-            port: FakeQueue(rate_bps, buffer_bytes, marking, seed=port) for port in self.ports
+            port: FakeQueue(rate_bps, buffer_bytes, marking, seed=port, trim_bytes=trim_bytes)
+            for port in self.ports
         }
         self.medium = FakeMedium(self.clock, self.nics, self._route, lose, **medium)
         self.plan = self._plan(flows, streams, parameters, rate_bps)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 from traffic.nic.connection import Connection, Tally
-from traffic.nic.inbox import Inbox
+from traffic.nic.inbox import CUT, Inbox
 from traffic.nic.medium import Clock, Medium
 from traffic.nic.outbox import Outbox
 from traffic.nic.plan import PROBE_QP_BASE, Counters, Plan, Recorder, lateness_ns
@@ -145,10 +145,12 @@ class NicEngine:
         tally = Tally()
         for connection in self._inbox.deliver(now, tally):
             self._answering[connection.number] = connection
-        for due, _, _, target, psn, aeth, opcode in self._inbox.events(now):
+        for due, qp, _, target, psn, aeth, opcode in self._inbox.events(now):
             tally.last_due_ns = max(tally.last_due_ns, due)
             if target is None:
                 self.counters.strangers += 1
+            elif opcode == CUT:
+                self._deliver_cut(target, qp, psn)
             elif isinstance(target, Connection):
                 self._deliver_control(target, psn, aeth, opcode, due)
             else:
@@ -183,6 +185,13 @@ class NicEngine:
             self._activate(connection)
         if sender.idle:
             self._waiting.discard(connection.number)
+
+    def _deliver_cut(self, target: Connection | ProbeStream, qp: int, psn: int) -> None:
+        """A packet of which only the headers have come: a probe is lost, data is asked for."""
+        self.counters.trimmed += 1
+        if isinstance(target, Connection) and qp == target.receiver_qp:
+            target.receiver.on_trimmed(psn)
+            self._answering[target.number] = target
 
     def _activate(self, connection: Connection) -> None:
         """The connection may have something to send."""

@@ -15,6 +15,8 @@ from traffic.nic.medium import Records
 from traffic.nic.plan import PROBE_QP_BASE
 from traffic.nic.probes import ProbeStream
 
+CUT = -1
+"""Stands for the opcode of a packet that came cut to its headers."""
 _MANY = 512
 
 Target = Connection | ProbeStream | None
@@ -50,10 +52,25 @@ class Inbox:
 
     def take(self, records: Records) -> None:
         """Frames that arrived, oldest first."""
+        cut = records["trimmed"] != 0
+        if cut.any():
+            self._take_cut(records[cut])
+            records = records[~cut]
         if len(records) < _MANY:
             self._take_singles(records)
         else:
             self._take_runs(records)
+
+    def _take_cut(self, records: Records) -> None:
+        """Packets that were cut on the way: they overtake whole ones, so no lane has them."""
+        for qp, time_ns, psn, length, _, _, aeth in singles(records):
+            connection = self._connections.get(qp)
+            if connection is None:
+                self._take_other(qp, time_ns, psn, length, CUT, aeth)
+                continue
+            self._number += 1
+            due_ns = time_ns + connection.lane.hold_ns(length)
+            heapq.heappush(self._events, (due_ns, qp, self._number, connection, psn, aeth, CUT))
 
     def _take_singles(self, records: Records) -> None:
         """One by one, which is sooner done than joining them when they are few."""

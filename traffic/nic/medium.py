@@ -17,7 +17,7 @@ class Medium(Protocol):
         """Frames that arrived since the last call, oldest first.
 
         Fields: time_ns (model time, ns), psn, dest_qp, aeth, length (frame bytes without FCS),
-        opcode, tos, becn.
+        opcode, tos, becn, trimmed (1 = a switch has cut it to its headers).
         """
 
     def send(

@@ -52,6 +52,7 @@ class Counters:
         refused: frames that the kernel did not take.
         retransmitted: data packets that had been sent before.
         marked: data packets that arrived with CE.
+        trimmed: packets of which only the headers arrived.
         ticks: rounds of the loop.
         inside_switches_ns: time that all packets together spent inside switches, ns.
     """
@@ -68,6 +69,7 @@ class Counters:
     refused: int = 0
     retransmitted: int = 0
     marked: int = 0
+    trimmed: int = 0
     ticks: int = 0
     inside_switches_ns: float = 0.0
 

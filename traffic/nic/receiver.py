@@ -4,6 +4,9 @@ In-order packets are acknowledged once per batch. A gap is answered by one NAK u
 packet arrives (IBTA 9.7.5.2.8); what follows the gap is discarded. So a lost NAK, or a packet that
 is lost again when it is sent again, costs a timeout, as it does with adapters that go back N.
 Duplicates are acknowledged again.
+
+A packet that came cut to its headers is lost for certain: once it is the next one it is asked for,
+as after a gap, without waiting for what follows it.
 """
 
 from __future__ import annotations
@@ -31,8 +34,8 @@ class Receiver:
     """
 
     __slots__ = (
-        "_ack_due", "_gate", "_nak_due", "_nak_sent_for", "completed", "discarded", "duplicates",
-        "expected",
+        "_ack_due", "_cut", "_gate", "_nak_due", "_nak_sent_for", "completed", "discarded",
+        "duplicates", "expected",
     )  # fmt: skip
 
     def __init__(self, gate: CnpGate | None = None) -> None:
@@ -43,6 +46,7 @@ class Receiver:
         self.duplicates = 0
         self._ack_due = self._nak_due = False
         self._nak_sent_for = -1
+        self._cut: set[int] = set()
 
     def on_packet(self, psn24: int, opcode: int) -> bool:
         """A data packet arrived; True when it completes a message."""
@@ -74,7 +78,30 @@ class Receiver:
             return False
         self.expected = expected + count
         self.completed += ends_message
+        if self._cut:
+            self._look_for_cut()
         return ends_message
+
+    def on_trimmed(self, psn24: int) -> None:
+        """A packet came cut to its headers.
+
+        Headers overtake what still waits in the queue that had no room, so the packets before it
+        may be under way. Once the expected packet has been asked for, all after it is sent again.
+        """
+        ahead = (psn24 - self.expected) & PSN_MASK
+        if ahead >= _HALF or self._nak_sent_for == self.expected:
+            return
+        if ahead:
+            self._cut.add(psn24)
+        else:
+            self._nak_due = True
+
+    def _look_for_cut(self) -> None:
+        """Some packet after the expected one was cut: is it this one by now?"""
+        psn24 = self.expected & PSN_MASK
+        if psn24 in self._cut:
+            self.on_trimmed(psn24)
+        self._cut = {psn for psn in self._cut if 0 < (psn - psn24) & PSN_MASK < _HALF}
 
     def on_marks(self, times_ns: Iterable[int]) -> int:
         """Packets arrive with CE at these times; how many CNPs are due."""
@@ -91,6 +118,7 @@ class Receiver:
         if self._nak_due:
             self._nak_due = self._ack_due = False
             self._nak_sent_for = self.expected
+            self._cut.clear()
             return True, self.expected
         if self._ack_due:
             self._ack_due = False

@@ -10,9 +10,7 @@ What is there serves transports whose packets take one path. One that sprays the
 - packets as they come: no `Lane` (it keeps the order of a path), but for each an event of the inbox
   with its port, mark and length; messages are reported complete in their order all the same;
 - acknowledgements that say more than the AETH's 24 bits: a bitmap behind it makes the header longer
-  (`traffic.template.HEADER_COLUMNS`) and the medium's records wider;
-- trimmed packets: an arriving frame as short as its headers and of a higher class, which the
-  receiving end answers by asking for the packet at once.
+  (`traffic.template.HEADER_COLUMNS`) and the medium's records wider.
 """
 
 from __future__ import annotations

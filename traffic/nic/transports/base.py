@@ -81,6 +81,9 @@ class ReceiverSide(Protocol):
             How many messages are complete now, oldest first.
         """
 
+    def on_trimmed(self, psn24: int) -> None:
+        """A packet came cut to its headers: it is lost, and the network says so at once."""
+
     def on_marks(self, times_ns: Iterable[int]) -> int:
         """Packets arrive with CE at these times (before `on_run`); how many CNPs are due."""
 

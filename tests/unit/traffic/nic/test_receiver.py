@@ -91,3 +91,66 @@ def test_sequence_numbers_wrap() -> None:
     one.on_packet(3, MIDDLE)
     assert one.discarded == 1
     assert one.pop_answer() == (True, WRAP + 2)
+
+
+def test_a_packet_of_which_only_the_headers_came_is_asked_for_at_once() -> None:
+    """When it is the next one; nothing has to follow it, so a last packet needs no timeout."""
+    one = receiver(0, 0, 1)
+    one.on_trimmed(2)
+    assert one.pop_answer() == (True, 2)
+    assert one.pop_answer() is None
+    assert (one.expected, one.discarded) == (2, 0)
+
+
+def test_headers_that_overtook_whole_packets_wait_for_them() -> None:
+    """What is before them may wait in the queue that had no room; then they are asked for."""
+    one = receiver(WRAP - 1)
+    one.on_trimmed(1)
+    assert one.pop_answer() is None
+    one.on_packet(WRAP - 1, MIDDLE)
+    assert one.pop_answer() == (False, WRAP - 1)
+    one.on_packet(0, MIDDLE)
+    assert one.pop_answer() == (True, WRAP + 1)
+
+
+def test_what_follows_a_packet_that_was_asked_for_is_sent_again_anyway() -> None:
+    """Its headers, seen before or after the NAK, are no reason for another one."""
+    one = receiver(5)
+    for psn in (5, 6, 7):
+        one.on_trimmed(psn)
+    assert one.pop_answer() == (True, 5)
+    one.on_trimmed(8)
+    for psn in (5, 6, 7, 8):
+        one.on_packet(psn, MIDDLE)
+        assert one.pop_answer() == (False, psn)
+
+
+def test_a_packet_is_asked_for_once_however_its_loss_is_seen() -> None:
+    """By its headers, by a gap, or both, and again: one NAK, as after any loss (9.7.5.2.8)."""
+    one, other = receiver(5, 6), receiver(5)
+    other.on_trimmed(5)
+    for each in (one, other):
+        assert each.pop_answer() == (True, 5)
+        each.on_trimmed(5)
+        assert each.pop_answer() is None
+        each.on_packet(7, MIDDLE)
+        assert each.pop_answer() is None
+        each.on_packet(5, MIDDLE)
+        assert each.pop_answer() == (False, 5)
+
+
+def test_headers_of_what_has_been_received_do_not_matter() -> None:
+    """A packet that was sent twice and cut once."""
+    one = receiver(0, 0, 1, 2)
+    one.pop_answer()
+    one.on_trimmed(1)
+    assert one.pop_answer() is None
+
+
+def test_numbers_that_are_passed_by_are_forgotten() -> None:
+    """Cut once, then received whole within a run: there is nothing to ask for."""
+    one = receiver(0)
+    one.on_trimmed(3)
+    one.on_run(0, 5, ends_message=False)
+    assert one.pop_answer() == (False, 4)
+    assert one._cut == set()

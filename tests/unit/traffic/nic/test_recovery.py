@@ -9,7 +9,8 @@ from random import Random
 import pytest
 
 from tests.fakes.medium import Frame, Lose, Row, drop_numbers
-from tests.fakes.nic_rig import PARAMETERS, PATH, PAYLOAD, Rig, flow, unloaded_ns
+from tests.fakes.nic_rig import PARAMETERS, PATH, PAYLOAD, Rig, flow, probe_stream, unloaded_ns
+from traffic.nic.plan import PROBE_QP_BASE
 from traffic.wire import SYNDROME_NAK_SEQUENCE, Opcode
 
 RTO_NS = PARAMETERS.rto_ns
@@ -159,3 +160,55 @@ def test_a_loss_is_seen_as_one_among_packets_in_the_wrong_order() -> None:
     rig = Rig([flow(0, SIZE)], lose=drop_numbers({50}), hand_over=swapped(1))
     span_ns(rig)
     assert (rig.counters.naks, rig.counters.timeouts) == (1, 0)
+
+
+def incast(trim_bytes: int | None, senders: int = 8, packets: int = 60) -> Rig:
+    """All send to one host at line rate; its switch port has room for 20 packets."""
+    flows = [flow(n, packets * PAYLOAD, f"h{n + 2}", "h1") for n in range(senders)]
+    rig = Rig(flows, parameters=WINDOWLESS, buffer_bytes=20 * 4_200, trim_bytes=trim_bytes)
+    assert rig.run()
+    assert rig.settle()
+    return rig
+
+
+def test_a_trimmed_incast_needs_no_timeout() -> None:
+    """Headers tell of every loss; without trimming, last packets are lost unseen."""
+    dropping, trimming = incast(None, 2), incast(64, 2)
+    assert dropping.switch[1].dropped > 0
+    assert dropping.counters.timeouts > 0
+    assert trimming.switch[1].dropped == 0
+    assert trimming.counters.timeouts == 0
+    assert trimming.clock.now_ns() < dropping.clock.now_ns()
+
+
+def test_every_packet_of_a_trimmed_incast_is_accounted_for() -> None:
+    """Sent is delivered whole plus come as headers; these count for nothing else."""
+    rig = incast(64)
+    counters = rig.counters
+    assert counters.trimmed == rig.switch[1].trimmed > 0
+    assert counters.data_sent == counters.delivered + counters.trimmed
+    assert counters.strangers == 0
+    assert all(done.message.retransmitted > 0 for done in rig.seen.flows)
+
+
+def test_a_probe_of_which_only_the_headers_come_is_lost() -> None:
+    """Its latency would be that of another packet."""
+    burst = [flow(0, 40 * PAYLOAD, "h2", "h1"), flow(1, 40 * PAYLOAD, "h3", "h1")]
+    stream = probe_stream(0, "h4", "h1", interval_ns=1_000, first_ns=0, total=20)
+    rig = Rig(burst, [stream], parameters=WINDOWLESS, buffer_bytes=2 * 4_200, trim_bytes=64)
+    assert rig.run()
+    assert rig.settle()
+    cut = sum(frame.trimmed and frame.dest_qp >= PROBE_QP_BASE for frame in rig.medium.sent)
+    assert cut > 0
+    assert len(stream.lost()) == cut
+    assert len(rig.seen.probes) == 20 - cut
+
+
+def test_headers_for_nobody_are_strangers() -> None:
+    """Like whole frames; headers of control packets, which are never cut, are only counted."""
+    rig = Rig([flow(0, SIZE)])
+    one = rig.plan.connections[0]
+    rig.medium.inject(0x7FFF, trimmed=True)
+    rig.medium.inject(one.sender_qp, opcode=Opcode.ACKNOWLEDGE, trimmed=True)
+    assert rig.run()
+    assert (rig.counters.strangers, rig.counters.trimmed, rig.counters.naks) == (1, 1, 0)

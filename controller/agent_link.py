@@ -18,6 +18,8 @@ from controller.state import Settings
 
 LOG = logging.getLogger("controller.agent")
 
+QUIET_S = 0.5
+"""After so long without a crossing the count of them is written down, seconds of wall time."""
 RETRY_S = 0.2
 """Pause between two attempts to reach the agent, seconds of wall time."""
 
@@ -89,9 +91,13 @@ class AgentLink:
         if self._pauser is not None:
             agent.call("subscribe_pfc")
         self._set(sent=True)
-        for told in agent.notifications():
-            if self._pauser is not None and told.method == METHOD:
-                agent.call_all(self._pauser.calls(told.params))
+        while True:
+            before = self._pauser.crossings if self._pauser else 0
+            for told in agent.notifications(None if self._pauser is None else QUIET_S):
+                if self._pauser is not None and told.method == METHOD:
+                    agent.call_all(self._pauser.calls(told.params))
+            if self._pauser is not None and self._pauser.crossings != before:
+                self._changed()
 
     def _set(self, *, sent: bool) -> None:
         self._times += sent

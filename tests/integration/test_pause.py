@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from tests.integration.harness import Ran, leaf_spine, pairs, run
+from controller.agent_client import AgentClient
+from emulator.doctor import datapath
+from emulator.naming import STATE_FOLDER
+from emulator.results.reader import RunReader
+from emulator.run import session
+from emulator.run.progress import Progress
+from emulator.run.supervising import Interrupt
+from emulator.spec.load import assemble
+from emulator.spec.yamlfile import Document
+from tests.integration.harness import CAPACITY_PPS, Ran, leaf_spine, pairs, run
 
 pytestmark = pytest.mark.root
 
@@ -172,6 +182,54 @@ def test_the_controller_can_pause(tmp_path: Path) -> None:
     assert len(events(ran, "pause")) - len(events(ran, "resume")) <= FAN_IN
     switch = 1.007 + 2.018 + 1.5
     assert ran.summary["pfc"]["reaction_us"]["p50"] > switch
+
+
+class Changing(Progress):
+    """Changes pause and marking through the agent's socket when a part of the run is over.
+
+    Attributes:
+        before: what was held then.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(quiet=True)
+        self.before: dict[str, Any] = {}
+
+    def update(self, fraction: float, text: str) -> None:
+        """Once, after 0.1 ms of target time."""
+        passed = re.search(r"([0-9.]+) ms of target time", text)
+        if self.before or not passed or float(passed[1]) < 0.1:
+            return
+        (path,) = STATE_FOLDER.glob("*/agent.sock")
+        with AgentClient(path) as agent:
+            self.before = dict(agent.call("read_pfc"))  # type: ignore[call-overload]
+            ports = [row["port"] for row in self.before["ingress"]]
+            agent.call_all(
+                [("set_pfc", {"port": port, "tc": 3, "xoff_bytes": 50_000}) for port in ports]
+                + [("set_ecn", {"port": port, "tc": 3, "kmin_bytes": 0, "kmax_bytes": 1,
+                                "pmax": 1}) for port in ports]
+            )  # fmt: skip
+
+
+def test_settings_change_while_traffic_runs(tmp_path: Path) -> None:
+    """XOFF and marking change in the middle, at every port, and not a packet is lost."""
+    ends = [(f"h{n}", "h9") for n in range(1, FAN_IN + 1)]
+    document = {"name": "change", "fabric": fabric(), "transport": UNLIMITED, "dilation": SLOWED,
+                "workloads": [pairs(*ends, size="1 MB", name="in")], "shrink": 1,
+                "pfc": {"classes": [3]}}  # fmt: skip
+    experiment = assemble(Document(document, {}, "test"), tmp_path / "test.yaml")
+    progress = Changing()
+    request = session.Request(experiment, CAPACITY_PPS, tmp_path, datapath=datapath())
+    outcome = session.run_once(request, progress, Interrupt())
+    summary = outcome.summary
+    assert progress.before["ingress"]
+    assert summary["verdict"] == "VALID", summary["reasons"]
+    assert summary["packets"]["dropped"] == summary["packets"]["retransmitted"] == 0
+    assert 0 < summary["packets"]["marked"] < summary["packets"]["sent"]
+    table = RunReader.open(outcome.folder).table("events").rows()
+    held = [int(row["value"]) for row in table if row["kind"] == "pause"]
+    assert held[0] > 100_000
+    assert min(held) < 60_000
 
 
 def pause_frames(capture: Path) -> list[dict[str, Any]]:

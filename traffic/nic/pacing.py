@@ -67,8 +67,8 @@ class NicQueue:
             backlog_bytes: wire bytes that wait and may leave.
             paused: classes that may not, as bits.
         """
-        self._paused = paused
-        if self._backlogged:
+        same, self._paused = paused == self._paused, paused
+        if self._backlogged and same:  # what has been paused since is no dry queue
             late = 0 if backlog_bytes else max(0, int(now_ns - self.free_ns))
             self.lateness_ns.append(late)
         self.free_ns = now_ns + backlog_bytes * 8e9 / self.rate_bps

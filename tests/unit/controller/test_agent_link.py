@@ -140,10 +140,14 @@ def test_crossings_are_answered_while_the_agent_is_there(path: Path) -> None:
     """After the settings, in order, as the pause policy says."""
     raw = [rule_to_dict(PfcRule(3, control="follow"))]
     config = config_from_dict(config_document(leaf_spine(2, 1), path.parent, {"pfc": raw}))
-    watched = Watched(path, CALLS)
-    watched.link = AgentLink(
-        path, CALLS, watched._changed, watched._sleep, timeout_s=20, pauser=Pauser(config)
-    )
+    watched, pauser = Watched(path, CALLS), Pauser(config)
+    counted = threading.Event()
+
+    def changed() -> None:
+        if pauser.crossings == 2:
+            counted.set()
+
+    watched.link = AgentLink(path, CALLS, changed, watched._sleep, timeout_s=20, pauser=pauser)
     told = {"port": "leaf1-eth1", "tc": 3, "held_bytes": 9}
     with FakeAgent(path) as agent:
         thread = in_background(watched)
@@ -153,6 +157,7 @@ def test_crossings_are_answered_while_the_agent_is_there(path: Path) -> None:
         agent.tell(rpc.Notification("queues", {"queues": []}))
         assert agent.wait_for(lambda: bool(agent.calls("resume")))
         assert agent.calls("pause") == agent.calls("resume") == [{"port": "leaf1-eth1", "tc": 3}]
+        assert counted.wait(20)
         agent.hang_up()
         thread.join(20)
     assert not thread.is_alive()

@@ -62,14 +62,24 @@ def test_a_paused_class_gets_nothing_and_holds_up_no_other() -> None:
     other.traffic_class = 5
     queue.fill(0, 1_500)
     queue.sync(10_000, 0, paused=1 << paused.traffic_class)
-    queue.lateness_ns.pop()
     assert packets(queue.fill(10_000, 11_500)) == {1: 5}
     queue.sync(20_000, 0, paused=1 << paused.traffic_class | 1 << 5)
     assert queue.fill(20_000, 21_500) == []
-    queue.lateness_ns.pop()
     queue.sync(30_000, 0, paused=1 << 5)
     assert len(queue.lateness_ns) == 0
     assert packets(queue.fill(30_000, 31_500)) == {0: 5}
+
+
+def test_a_dry_queue_is_noticed_while_another_class_is_paused() -> None:
+    """The class that may send had more, and nothing was there to be sent."""
+    queue, (paused, other) = nic(*[MANY * PAYLOAD] * 2)
+    other.traffic_class = 5
+    mask = 1 << paused.traffic_class
+    queue.sync(0, 0, paused=mask)
+    queue.fill(0, 1_500)
+    free_ns = queue.free_ns
+    queue.sync(10_000, 0, paused=mask)
+    assert list(queue.lateness_ns) == [int(10_000 - free_ns)]
 
 
 def test_connections_take_turns() -> None:

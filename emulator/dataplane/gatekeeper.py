@@ -75,6 +75,10 @@ class Gatekeeper:
         if not closed:
             kick(self._wires[port])
 
+    def tells(self, port: int, tc: int) -> bool:
+        """Whether a port sends pause frames: when it or its peer is captured."""
+        return (port, tc) in self._frames
+
     def tell(self, port: int, tc: int, *, paused: bool) -> None:
         """Sends a real pause frame from a port to its peer, where somebody captures it."""
         frames = self._frames.get((port, tc))

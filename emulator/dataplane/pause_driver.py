@@ -70,6 +70,9 @@ class Gates(Protocol):
     def set(self, port: int, tc: int, *, closed: bool) -> None:
         """Closes or opens a gate."""
 
+    def tells(self, port: int, tc: int) -> bool:
+        """Whether a port sends pause frames."""
+
     def tell(self, port: int, tc: int, *, paused: bool) -> None:
         """Sends a pause frame, where such are sent."""
 
@@ -108,6 +111,7 @@ class PauseDriver:
         self._plane, self.gates, self.rules = plane, gates, rules
         self._control, self._log, self._now_ns = control, log, now_ns
         self._dilation = dilation
+        self._told: dict[tuple[int, int], int] = {}
         self._untold: dict[tuple[int, int], tuple[bool, int]] = {}
         self.listeners: list[Crossing] = []
 
@@ -121,11 +125,26 @@ class PauseDriver:
             if not self.rules.is_local(port, tc):
                 self._untold[port, tc] = paused, at_ns
                 continue
-            self.gates.tell(port, tc, paused=paused)
+            self._tell(port, tc, paused=paused)
             self._control.crossed(port, tc, changes, at_ns, held + headroom)
             if paused and self._plane.receivers.is_slow(port):
                 self._control.later(at_ns, partial(self._look_at_receiver, port, tc))
         self._perform()
+
+    def _tell(self, port: int, tc: int, *, paused: bool) -> None:
+        """Sends the frame that says so, and again in time for as long as the pause lasts."""
+        self.gates.tell(port, tc, paused=paused)
+        self._told[port, tc] = number = self._told.get((port, tc), 0) + 1
+        if paused and self.gates.tells(port, tc):
+            every_ns = round(self.rules.refresh_ns(port) * self._dilation)
+
+            def again(now_ns: int) -> int | None:
+                if self._told[port, tc] != number:
+                    return None
+                self.gates.tell(port, tc, paused=True)
+                return now_ns + every_ns
+
+            self._control.later(self._now_ns() + every_ns, again)
 
     def _look_at_receiver(self, port: int, tc: int, now_ns: int) -> int | None:
         """Whether a slow receiver has come down to XON; else when to look again."""
@@ -133,7 +152,7 @@ class PauseDriver:
         calm_ns = receivers.calm_ns(port, tc, now_ns)
         if calm_ns is None or calm_ns > now_ns:
             return calm_ns
-        self.gates.tell(port, tc, paused=False)
+        self._tell(port, tc, paused=False)
         self._control.crossed(port, tc, receivers.resume(port, tc), now_ns, 0)
         return None
 
@@ -158,7 +177,7 @@ class PauseDriver:
         """
         now = self._now_ns()
         told, crossed_ns = self._untold.pop((port, tc), (not paused, now))
-        self.gates.tell(port, tc, paused=paused)
+        self._tell(port, tc, paused=paused)
         until = None if for_ns is None else now + round(for_ns * self._dilation)
         asked_ns = crossed_ns if told == paused else now
         self._control.wish(port, tc, POLICY, now, paused=paused, until_ns=until, asked_ns=asked_ns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from topologies.model import Fabric, Port
-from topologies.pause import notice_ns, response_ns
+from topologies.pause import longest_pause_ns, notice_ns, response_ns
 from topologies.settings import SWITCH, PauseWatchdog, PfcRule
 
 
@@ -58,6 +58,10 @@ class PauseRules:
         if peer_ns is None:
             peer_ns = response_ns(link.rate_bps)
         return notice_ns(link) + peer_ns + self._in_flight_ns(one)
+
+    def refresh_ns(self, port: int) -> int:
+        """After so long a pause frame is sent again, model ns: half of the time that it holds."""
+        return longest_pause_ns(self._fabric.link_of(self._fabric.port(port)).rate_bps) // 2
 
     def watchdog(self, port: int, tc: int) -> PauseWatchdog | None:
         """Of a port whose queue of a class is paused: that of its own rule."""

@@ -88,6 +88,10 @@ class NotingGates:
         """(port, class, closed)."""
         self.done.append((self._fabric.port(port).name, tc, closed))
 
+    def tells(self, port: int, tc: int) -> bool:
+        """All frames are sent."""
+        return True
+
     def tell(self, port: int, tc: int, *, paused: bool) -> None:
         """(port, class, paused)."""
         self.told.append((self._fabric.port(port).name, tc, paused))

@@ -53,6 +53,23 @@ def test_a_crossing_closes_and_opens_the_peers_gate(rig: PauseRig) -> None:
     assert not rig.plane.pauses["closed"].any()
 
 
+def test_a_pause_frame_is_repeated_while_the_pause_lasts(rig: PauseRig) -> None:
+    """One frame holds 65535 quanta, 335.5 us at 100 Gbit/s; each follows after half of it."""
+    every = 335_539 // 2 * DILATION
+    rig.plane.cross(PORT, 0)
+    rig.driver.on_crossing()
+    for number in range(1, 4):
+        rig.at(number * every - 1)
+        assert rig.gates.told == [(PORT, 3, True)] * number
+        rig.at(number * every)
+        assert rig.gates.told == [(PORT, 3, True)] * (number + 1)
+    rig.plane.cross(PORT, 4 * every - 5)
+    rig.now_ns = 4 * every - 5
+    rig.driver.on_crossing()
+    rig.at(9 * every)
+    assert rig.gates.told[4:] == [(PORT, 3, False)]
+
+
 def test_what_was_done_is_logged_with_its_times(rig: PauseRig) -> None:
     """When it was asked, due and done, and what the port held."""
     rig.plane.cross(PORT, 100, held=9_000)

@@ -74,9 +74,9 @@ def notice_ns(link: Link) -> int:
     return link.delay_ns + _ceil(size * _BITS * _NS_PER_S, link.rate_bps)
 
 
-def longest_pause_ns(rate_bps: int) -> int:
-    """How long one pause frame with all quanta holds, ns."""
-    return MAX_QUANTA * QUANTUM_BITS * _NS_PER_S // rate_bps
+def pause_ns(quanta: int, rate_bps: int) -> int:
+    """How long a pause frame holds, ns."""
+    return quanta * QUANTUM_BITS * _NS_PER_S // rate_bps
 
 
 def settled(

@@ -6,6 +6,7 @@ when something was crossed, and until `next_ns`, when a pause or a resume has ha
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -14,11 +15,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from emulator.dataplane.layout import EVENT_FRAME
 from emulator.dataplane.pause_log import PauseLogWriter
 from emulator.dataplane.pause_rules import PauseRules
-from emulator.dataplane.pausing import MMU, POLICY, Act, Order, PauseControl
+from emulator.dataplane.pausing import FRAME, MMU, POLICY, Act, Order, PauseControl
 from emulator.dataplane.receivers import Receivers
 from topologies.settings import PfcRule
+
+_WORDS, _TIMES = struct.Struct("<QQ"), struct.Struct(">8H")
 
 Crossing = Callable[[int, int, bool, int, int], None]
 """Told (ingress port, class, paused, when in wall ns, held bytes)."""
@@ -118,7 +122,10 @@ class PauseDriver:
     def on_crossing(self) -> None:
         """Something was crossed."""
         for event in self._plane.crossings().tolist():
-            at_ns, changes, held, headroom, _, port, tc = event[:7]
+            at_ns, changes, held, headroom, _, port, tc, kind = event[:8]
+            if kind == EVENT_FRAME:
+                self._obey(port, changes, _TIMES.unpack(_WORDS.pack(held, headroom)), at_ns)
+                continue
             paused = bool(changes & 1)
             for listener in self.listeners:
                 listener(port, tc, paused, at_ns, held + headroom)
@@ -130,6 +137,14 @@ class PauseDriver:
             if paused and self._plane.receivers.is_slow(port):
                 self._control.later(at_ns, partial(self._look_at_receiver, port, tc))
         self._perform()
+
+    def _obey(self, port: int, classes: int, quanta: Sequence[int], at_ns: int) -> None:
+        """A pause frame that some program has sent from a port: its peer does what it says."""
+        peer = self.rules.peer(port)
+        for tc, length in enumerate(quanta):
+            if classes >> tc & 1 and (peer, tc) in self.gates.keys:
+                until_ns = at_ns + round(self.rules.quanta_ns(port, length) * self._dilation)
+                self._control.wish(port, tc, FRAME, at_ns, paused=length > 0, until_ns=until_ns)
 
     def _tell(self, port: int, tc: int, *, paused: bool) -> None:
         """Sends the frame that says so, and again in time for as long as the pause lasts."""

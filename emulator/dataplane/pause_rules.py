@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from topologies.model import Fabric, Port
-from topologies.pause import longest_pause_ns, notice_ns, response_ns
+from topologies.pause import MAX_QUANTA, notice_ns, pause_ns, response_ns
 from topologies.settings import SWITCH, PauseWatchdog, PfcRule
 
 
@@ -46,6 +46,10 @@ class PauseRules:
         else:
             classes[tc] = rule
 
+    def peer(self, port: int) -> int:
+        """Index of the port at the other end."""
+        return self._fabric.port(port).peer
+
     def by_port(self) -> dict[int, dict[int, PfcRule]]:
         """All of them."""
         return {port: dict(classes) for port, classes in self._rules.items()}
@@ -59,9 +63,13 @@ class PauseRules:
             peer_ns = response_ns(link.rate_bps)
         return notice_ns(link) + peer_ns + self._in_flight_ns(one)
 
+    def quanta_ns(self, port: int, quanta: int) -> int:
+        """How long a pause frame of a port holds, model ns."""
+        return pause_ns(quanta, self._fabric.link_of(self._fabric.port(port)).rate_bps)
+
     def refresh_ns(self, port: int) -> int:
         """After so long a pause frame is sent again, model ns: half of the time that it holds."""
-        return longest_pause_ns(self._fabric.link_of(self._fabric.port(port)).rate_bps) // 2
+        return self.quanta_ns(port, MAX_QUANTA) // 2
 
     def watchdog(self, port: int, tc: int) -> PauseWatchdog | None:
         """Of a port whose queue of a class is paused: that of its own rule."""

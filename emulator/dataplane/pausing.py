@@ -1,9 +1,10 @@
 """Who is paused, and from when on: crossings in, orders for gates out. PURE.
 
 A gate stops one class at one port. It is closed while its peer wants a pause: the peer's MMU, from
-the crossing of XOFF to that of XON, or a policy. Each wish takes effect after the time that a
-pause frame and the reaction to it take. A watchdog opens a gate that has been closed for too long
-without a break, and leaves it open until the peer has wanted no pause for a while.
+the crossing of XOFF to that of XON, a policy, or a pause frame that some program has sent. Each wish
+takes effect after the time that a pause frame and the reaction to it take. A watchdog opens a gate
+that has been closed for too long without a break, and leaves it open until the peer has wanted no
+pause for a while.
 
 Times are wall ns of the monotonic clock, durations given in model ns.
 """
@@ -19,7 +20,7 @@ from itertools import count
 from topologies.model import Fabric
 from topologies.settings import PauseWatchdog
 
-MMU, POLICY = "mmu", "policy"
+MMU, POLICY, FRAME = "mmu", "policy", "frame"
 GateKey = tuple[int, int]
 """(port index, traffic class) of the queue that is stopped."""
 
@@ -115,7 +116,7 @@ class PauseControl:
         Args:
             port: index of the ingress port.
             tc: class.
-            who: `MMU` or `POLICY`; the peer goes on when neither wants a pause.
+            who: `MMU`, `POLICY` or `FRAME`; the peer goes on when none of them wants a pause.
             at_ns: when.
             paused: stop or go on.
             until_ns: the pause ends by itself then, unless it was wished again.

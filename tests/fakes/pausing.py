@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,14 @@ class PausedPlane(FakePlane):
         changes = self._changes[index, tc] = self._changes.get((index, tc), 0) + 1
         kind = layout.EVENT_XOFF if changes & 1 else layout.EVENT_XON
         self._crossed.append((at_ns, changes, held, 1_000, 0, index, tc, kind))
+        self.waker.call()
+
+    def frame(self, port: str, at_ns: int, classes: int, quanta: dict[int, int]) -> None:
+        """Somebody sends a pause frame from a port."""
+        times = struct.pack(">8H", *(quanta.get(tc, 0) for tc in range(8)))
+        words = struct.unpack("<QQ", times)
+        index = self.fabric.port_named(port).index
+        self._crossed.append((at_ns, classes, *words, 0, index, 0, layout.EVENT_FRAME))
         self.waker.call()
 
     def crossings(self) -> npt.NDArray[np.void]:

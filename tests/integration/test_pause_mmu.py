@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
-from emulator.dataplane.layout import EVENT_XOFF, EVENT_XON
+from emulator.dataplane.layout import EVENT_FRAME, EVENT_XOFF, EVENT_XON
 from emulator.spec.receivers import ReceiverSpec
 from emulator.waiting import wait_for
 from tests.integration.mmu_rig import LENGTH, LOSSLESS, MmuRig, frame_of, mmu_rig
@@ -247,3 +249,37 @@ def test_a_slow_receiver_tells_when_its_buffer_fills(run_id: str) -> None:
         assert (event["port"], event["tc"], event["kind"]) == (port, LOSSLESS, EVENT_XOFF)
         assert event["bytes"] == (xoff // LENGTH + 1) * LENGTH
         assert receivers.levels[port, LOSSLESS]["bytes"] == (xoff // LENGTH + 3) * LENGTH
+
+
+@pytest.mark.parametrize(
+    ("change", "heard"),
+    [
+        ({}, True),
+        ({"source": "000000000000"}, True),
+        ({"target": "02000a010101"}, True),
+        ({"classes": "0000"}, False),
+        ({"opcode": "0001"}, False),
+        ({"opcode": "1001"}, False),
+    ],
+    ids=str,
+)
+def test_pause_frames_of_programs_are_heard(
+    run_id: str, change: dict[str, str], heard: bool
+) -> None:
+    """By opcode and classes alone: whatever the addresses are, but not without a class."""
+    fields = {"target": "0180c2000001", "source": "020000000001", "type": "8808",
+              "opcode": "0101", "classes": "0008"} | change  # fmt: skip
+    times = [0, 0, 0, 0xFFFF, 0, 0, 0, 5]
+    frame = bytes.fromhex("".join(fields.values())) + struct.pack(">8H", *times) + bytes(26)
+    with mmu_rig(run_id, [STATIC]) as rig, rig.tap("leaf1-eth1") as tap:
+        rig.sender("h1-eth1").send(frame)
+        assert tap.recv(2000) == frame
+        assert rig.is_woken() == heard
+        events = rig.plane.pause_ring.drain()
+        assert len(events) == heard
+        for event in events:
+            assert (event["port"], event["kind"]) == (rig.index("h1-eth1"), EVENT_FRAME)
+            assert event["changes"] == 1 << 3
+            words = struct.pack("<QQ", int(event["bytes"]), int(event["headroom"]))
+            assert list(struct.unpack(">8H", words)) == times
+        assert rig.queue("h1-eth1", tc=0)["in_packets"] == 0

@@ -294,8 +294,11 @@ int mmu_egress(struct __sk_buff *skb)
 	if (!config || !state)
 		return TC_ACT_SHOT;
 	verdict = control_verdict(skb);
-	if (verdict != TC_ACT_UNSPEC)
+	if (verdict != TC_ACT_UNSPEC) {
+		if (is_pause(skb) && hear_pause(skb, port))
+			wake_agent(skb);
 		return verdict;
+	}
 	ip = ipv4_of(skb);
 	if (ip)
 		tc = ip->tos >> 5;

@@ -21,6 +21,8 @@
 #define SWITCH_PREFIX 0x0201
 #define EVENT_XOFF 1
 #define EVENT_XON 2
+#define EVENT_FRAME 3
+#define PFC_OPCODE 0x0101
 #define DROPPED 0
 #define TAKEN 1
 #define DISCARDED 2 /* and counted where it came from */
@@ -54,8 +56,8 @@ struct pause_states {
 
 struct pause_event {
 	__u64 time_ns;
-	__u64 changes;
-	__u64 bytes;
+	__u64 changes;   /* or, of a frame, its classes as bits */
+	__u64 bytes;     /* these two, of a frame: its eight times, as they stand in it */
 	__u64 headroom;
 	__u64 limit;     /* XOFF at that moment */
 	__u32 port;
@@ -281,6 +283,40 @@ static __always_inline void post(struct account *account, struct pause_event *se
 	event->kind = seen->changes & 1 ? EVENT_XOFF : EVENT_XON;
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	account->posted = 1;
+}
+
+struct pause_frame {
+	struct ethhdr eth;
+	__be16 opcode;
+	__be16 classes;
+	__be16 quanta[CLASSES];
+} __attribute__((packed));
+
+/* A pause frame that somebody sends who is not the agent, such as a program on a host: the agent does
+ * what it says. Its addresses do not matter. Returns whether there is something for the agent.
+ */
+static __always_inline __u32 hear_pause(struct __sk_buff *skb, __u32 port)
+{
+	struct pause_frame *frame;
+	struct pause_event *event;
+
+	if (skb->mark == KICK_MARK || bpf_skb_pull_data(skb, sizeof(*frame)))
+		return 0;
+	frame = (void *)(long)skb->data;
+	if ((void *)(frame + 1) > (void *)(long)skb->data_end ||
+	    frame->opcode != bpf_htons(PFC_OPCODE) || !frame->classes)
+		return 0;
+	event = bpf_ringbuf_reserve(&pause_ring, sizeof(*event), 0);
+	if (!event)
+		return 0;
+	__builtin_memset(event, 0, sizeof(*event));
+	event->time_ns = bpf_ktime_get_ns();
+	event->changes = bpf_ntohs(frame->classes) & 0xff;
+	__builtin_memcpy(&event->bytes, frame->quanta, sizeof(frame->quanta));
+	event->port = port;
+	event->kind = EVENT_FRAME;
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 1;
 }
 
 static __always_inline void note(struct pause_state *state, __u64 limit, struct pause_event *seen)

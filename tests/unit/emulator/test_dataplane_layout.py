@@ -120,6 +120,7 @@ def test_every_field_is_where_c_puts_it(name: str, offsets: dict[tuple[str, str]
         ("WAKE_MARK", layout.WAKE_MARK),
         ("EVENT_XOFF", layout.EVENT_XOFF),
         ("EVENT_XON", layout.EVENT_XON),
+        ("EVENT_FRAME", layout.EVENT_FRAME),
         ("FIRST_INTERFACE", layout.FIRST_INTERFACE),
         ("NUMBER_WORDS", layout.NUMBER_WORDS),
         ("MIN_FRAME", wire.MIN_FRAME_BYTES),

@@ -168,6 +168,25 @@ def test_the_controllers_classes_wait_for_the_controller(rig: PauseRig) -> None:
     assert record["due_ns"] == 11 * DELAY
 
 
+def test_a_pause_frame_of_a_program_is_obeyed(rig: PauseRig) -> None:
+    """For its quanta, of its classes that have gates; time 0 ends it at once."""
+    rig.plane.frame(PORT, 0, 1 << 3 | 1 << 0, {3: 1_000, 0: 1_000, 4: 1_000})
+    rig.driver.on_crossing()
+    assert rig.gates.told == []
+    rig.at(DELAY)
+    assert rig.gates.done == [(PEER, 3, True)]
+    quanta_ns = 5_120 * DILATION
+    rig.at(quanta_ns + DELAY - 1)
+    assert rig.gates.done == [(PEER, 3, True)]
+    rig.at(quanta_ns + DELAY)
+    assert rig.gates.done == [(PEER, 3, True), (PEER, 3, False)]
+    for quanta in (0xFFFF, 0):
+        rig.plane.frame(PORT, 10 * quanta_ns, 1 << 4, {4: quanta})
+    rig.driver.on_crossing()
+    rig.at(10 * quanta_ns + DELAY)
+    assert rig.gates.done[2:] == [(PEER, 4, True), (PEER, 4, False)]
+
+
 def test_a_class_that_becomes_lossy_is_resumed(rig: PauseRig) -> None:
     """Its rule is gone from the table, and its gate opens."""
     port = FABRIC.port_named(PORT).index

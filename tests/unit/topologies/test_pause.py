@@ -11,8 +11,8 @@ from topologies.files import pfc_rule_from_dict, rule_to_dict
 from topologies.model import Link
 from topologies.pause import (
     headroom_bytes,
-    longest_pause_ns,
     notice_ns,
+    pause_ns,
     reserved_bytes,
     response_ns,
     settled,
@@ -66,7 +66,8 @@ def test_notice_is_the_cable_and_the_frame() -> None:
 
 def test_a_pause_frame_holds_at_most_65535_quanta() -> None:
     """335.5 us at 100 Gbit/s."""
-    assert longest_pause_ns(100 * GBIT) == 335_539
+    assert pause_ns(0xFFFF, 100 * GBIT) == 335_539
+    assert pause_ns(1, 100 * GBIT) == 5
 
 
 def test_settled_rules_have_all_numbers() -> None:

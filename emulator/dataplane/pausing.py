@@ -1,10 +1,10 @@
 """Who is paused, and from when on: crossings in, orders for gates out. PURE.
 
 A gate stops one class at one port. It is closed while its peer wants a pause: the peer's MMU, from
-the crossing of XOFF to that of XON, a policy, or a pause frame that some program has sent. Each wish
-takes effect after the time that a pause frame and the reaction to it take. A watchdog opens a gate
-that has been closed for too long without a break, and leaves it open until the peer has wanted no
-pause for a while.
+the crossing of XOFF to that of XON, a policy, or a pause frame that some program has sent. Each
+wish takes effect after the time that a pause frame and the reaction to it take. A watchdog opens a
+gate that has been closed for too long without a break, and leaves it open until the peer has wanted
+no pause for a while.
 
 Times are wall ns of the monotonic clock, durations given in model ns.
 """

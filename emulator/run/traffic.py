@@ -25,7 +25,7 @@ from emulator.results.store import RunFolder
 from emulator.run import warmup
 from emulator.run.recording import FolderRecorder
 from emulator.scale import host_rates_bps
-from emulator.spec.model import Experiment
+from emulator.spec.model import DCTCP, Experiment
 from topologies.errors import SpecError
 from topologies.model import Link
 from traffic.nic import engine as nic
@@ -34,6 +34,9 @@ from traffic.nic.pacing import NicQueue
 from traffic.tasks import Flow, Task
 from traffic.wire import ACK_FRAME_BYTES, wire_bytes
 
+CLOCKED = (DCTCP,)
+"""Transports whose acknowledgements say when to send: what a tick lets go at once is a burst."""
+_CLOCKED_TICKS = 8
 _LOOKAHEAD_TICKS = 1.5
 _LOOKAHEAD_PACKETS = 1.5
 _QUIET_ROUND_TRIPS = 2
@@ -50,7 +53,10 @@ def pace_of(
     already: how much of it has gone is not known, so it counts as whole.
     """
     shortest_ns = min((pair.round_trip_ns for pair in plan.pairs), default=0.0)
-    wanted_ns = min(traits.most_tick_ns, shortest_ns * dilation / traits.ticks_per_round_trip)
+    per_round_trip = traits.ticks_per_round_trip
+    if plan.experiment.transport.kind in CLOCKED:
+        per_round_trip = max(per_round_trip, _CLOCKED_TICKS)
+    wanted_ns = min(traits.most_tick_ns, shortest_ns * dilation / per_round_trip)
     tick_ns = max(1, round(max(traits.least_tick_ns, wanted_ns) / dilation))
     slowest_bps = min(host_rates_bps(plan.experiment.fabric))
     packet_ns = wire_bytes(plan.frame_bytes) * 8e9 / slowest_bps

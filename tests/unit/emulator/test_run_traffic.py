@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from emulator.assembly import Assembler, Pace
+from emulator.clock.traits import VIRTUAL
 from emulator.plan import make_plan
 from emulator.results.files import LineFile
 from emulator.results.reader import RunReader
@@ -42,6 +43,17 @@ def test_the_tick_is_a_fraction_of_the_round_trip_within_bounds(dilation: float)
     packet_ns = wire_bytes(PLAN.frame_bytes) * 8e9 / min(host_rates_bps(PLAN.experiment.fabric))
     assert pace.lookahead_ns == pytest.approx(1.5 * pace.tick_ns + 1.5 * packet_ns, abs=1)
     assert pace.software_ns == 30_000 / dilation
+
+
+def test_acknowledgements_that_clock_a_sender_need_more_ticks() -> None:
+    """What a tick lets go at once is a burst: an eighth of a round trip also where half would do."""
+    step = {"kmin": "100 KB", "kmax": "100 KB", "pmax": 1}
+    keys: dict[str, Any] = {"ecn": step, "clock": "virtual"}
+    for kind, share in (("go-back-n", 2), ("dctcp", 8)):
+        plan = make_plan(experiment(transport={"kind": kind}, **keys))
+        shortest_ns = min(pair.round_trip_ns for pair in plan.pairs)
+        tick_ns = traffic.pace_of(plan, 1.0, 0.0, VIRTUAL).tick_ns
+        assert tick_ns == max(1_000, round(shortest_ns / share))
 
 
 def test_routes_are_those_of_the_controller() -> None:

@@ -28,8 +28,9 @@ SWITCH = "switch"
 MIN_TRIM_BYTES = 58
 """The shortest frame that a packet is cut to: Ethernet and IPv4 headers and 24 bytes of IP payload,
 which is MIN_TRIM_SIZE of the Ultra Ethernet specification (1.0, table 4-1)."""
-DEFAULT_TRIM_BYTES = 64
-"""As the Ultra Ethernet simulator htsim has it."""
+DEFAULT_TRIM_BYTES = 80
+"""RoCEv2's headers and 16 bytes more, enough for an extended header; with less Wireshark takes what
+is left of last packets for damaged remote procedure calls."""
 MAX_DSCP = 63
 LOCAL_USE = 0b011
 """Low bits of code points for local use (RFC 2474, section 6: pool 2)."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from emulator.kernel import netlink as nl
 
-_TCA_KIND, _TCA_OPTIONS = 1, 2
+_TCA_KIND, _TCA_OPTIONS, _TCA_STAB, _TCA_STAB_BASE = 1, 2, 8, 1
 _TCA_HTB_PARMS, _TCA_HTB_INIT, _TCA_HTB_RATE64, _TCA_HTB_CEIL64 = 1, 2, 6, 7
 _TCA_BPF_CLASSID, _TCA_BPF_FD, _TCA_BPF_NAME, _TCA_BPF_FLAGS = 3, 6, 7, 8
 _TCA_BPF_FLAG_ACT_DIRECT = 1
@@ -134,6 +134,14 @@ def htb_class(index: int, name: str, handle: int, parent: int, rate: int, ceil: 
     return tc_message(nl.RTM_NEWTCLASS, flags, index, handle, parent, 0, rest, label)
 
 
+def _lengths_anew() -> bytes:
+    """A size table that adds nothing: the qdisc reckons with a frame's length as it is then.
+
+    Without one it takes the length from before clsact's programs, which may have cut the frame.
+    """
+    return nl.attr(_TCA_STAB, nl.attr(_TCA_STAB_BASE, struct.pack("=BBhiIIII", *[0] * 8)))
+
+
 def shaper(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
            quantum_bytes: int, burst_ns: int = BURST_NS) -> list[nl.Message]:  # fmt: skip
     """HTB of a port: its rate at the top, one leaf per traffic class that borrows all it can.
@@ -147,7 +155,7 @@ def shaper(index: int, name: str, rate_bps: int, classes: Sequence[LeafClass],
         burst_ns: how late the timer may be without losing rate; counted in steps of 64 ns.
     """
     init = nl.attr(_TCA_HTB_INIT, struct.pack("=IIIII", 3, 1, 0x10, 0, 0))
-    rest = nl.text(_TCA_KIND, "htb") + nl.attr(_TCA_OPTIONS, init)
+    rest = nl.text(_TCA_KIND, "htb") + nl.attr(_TCA_OPTIONS, init) + _lengths_anew()
     flags = nl.NLM_F_CREATE | nl.NLM_F_EXCL
     rate = rate_bps // 8
     top = htb_class(index, name, HTB_TOP, HTB_MAJOR, rate, rate, 0, quantum_bytes, burst_ns,

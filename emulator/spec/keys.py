@@ -78,7 +78,7 @@ KEYS: tuple[Key, ...] = (
     Key("trim[].classes", NO_DEFAULT, _RULE_CLASSES, "cut; else those of the workloads"),
     Key("trim[].to_class", 5, "0..7", "class in which what was cut goes on"),
     Key("trim[].dscp", "auto", "auto or 0..63", "its code point, instead of to_class"),
-    Key("trim[].size", "64 B", "size", "what is kept: frame without FCS"),
+    Key("trim[].size", "80 B", "size", "what is kept: frame without FCS"),
     Key("trim[].threshold", "auto", "auto, size, or size per Gbit/s", "longest queue; else cut"),
     Key("trim[].ports", "switches", "selector of switch ports", "egress ports that cut"),
     Key("receivers", [], "list of mappings", "hosts that are slower than their links, and pause"),

@@ -101,7 +101,7 @@ def _size(reader: Reader, fabric: Fabric) -> int:
     full = fabric.mtu_bytes + ETHERNET_BYTES
     if not MIN_TRIM_BYTES <= size_bytes < full:
         rule = f"must be from {MIN_TRIM_BYTES} B, the headers, to less than {full} B, a full frame"
-        raise SpecError(reader.at("size"), reader.raw("size"), rule, "write e.g. 64 B")
+        raise SpecError(reader.at("size"), reader.raw("size"), rule, "write e.g. 80 B")
     return size_bytes
 
 

@@ -87,7 +87,7 @@ def test_trimming_for_every_switch_port() -> None:
                                      "threshold_bytes": 90_000, "ports": "leaf1-eth1"}]  # fmt: skip
     made = {str(params["port"]): (method, params) for method, params in calls(trim=rules)}
     assert sorted(made) == PORTS
-    plain = {"port": "spine1-eth1", "tc": 3, "dscp": 43, "size_bytes": 64, "threshold_bytes": None}
+    plain = {"port": "spine1-eth1", "tc": 3, "dscp": 43, "size_bytes": 80, "threshold_bytes": None}
     assert made["spine1-eth1"] == ("set_trim", plain)
     special = {"port": "leaf1-eth1", "dscp": 44, "size_bytes": 128, "threshold_bytes": 90_000}
     assert made["leaf1-eth1"] == ("set_trim", plain | special)

@@ -42,7 +42,7 @@ def test_reads_what_the_emulator_writes(tmp_path: Path) -> None:
     assert config.ecn == (EcnRule(3, 1000, 4000, 0.2, "leaf*"),)
     assert config.scheduler == (ClassRule(3, 1, 2),)
     assert config.buffer == (BufferRule(0, 2),)
-    assert config.trim == (TrimRule(3, 43, 64, 90_000),)
+    assert config.trim == (TrimRule(3, 43, 80, 90_000),)
 
 
 def test_optional_keys() -> None:

@@ -211,7 +211,7 @@ def test_trimming_is_written_per_port_and_class() -> None:
     one.apply_trim([TrimRule(3, 43), TrimRule(2, 50, 128, 90_000, "leaf1-eth3")])
     entry = one.configs["classes"][FABRIC.port_named("leaf1-eth3").index]
     fields = ("trim_bytes", "trim_above", "trim_dscp")
-    assert [int(entry[3][name]) for name in fields] == [64, 0, 43]
+    assert [int(entry[3][name]) for name in fields] == [80, 0, 43]
     assert [int(entry[2][name]) for name in fields] == [128, 90_000, 50]
     assert not one.configs["classes"]["trim_bytes"][FABRIC.port_named("h1-eth1").index].any()
     assert one.trimmable == {2: {6}, 3: {5}}

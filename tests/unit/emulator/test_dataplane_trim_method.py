@@ -50,7 +50,7 @@ def test_trimming_is_set_and_switched_off() -> None:
 def test_the_same_again_changes_nothing() -> None:
     """The controller says what the fabric was built with, rule by rule."""
     plane = FakePlane(FABRIC)
-    plane.apply_trim([TrimRule(3, 43)])
+    plane.apply_trim([TrimRule(3, 43, 64)])
     before = plane.configs.tobytes()
     methods(plane).call("set_trim", SET)
     assert plane.configs.tobytes() == before

@@ -211,6 +211,7 @@ def test_a_shaper_is_a_qdisc_a_class_and_eight_leaves() -> None:
     assert tcm(qdisc) == (1005, major, 0xFFFFFFFF)
     init = struct.unpack("=IIIII", htb_options(qdisc)[2])
     assert init[:3] == (3, 1, 0x10)
+    assert parse(qdisc).attributes[8] == struct.pack("=HH", 28, 1) + bytes(24)
     assert tcm(top) == (1005, major + 1, major)
     burst = queues.BURST_NS // 64
     parms = ratespec(10_000_000) * 2 + struct.pack("=IIIII", burst, burst, 4214, 0, 0)

@@ -29,8 +29,8 @@ def error(overrides: dict[str, str] | None = None, **keys: Any) -> str:
 
 
 def test_an_empty_section_cuts_what_the_workloads_send() -> None:
-    """To 64 bytes, where it would be dropped, with a local code point of class 5."""
-    assert rules() == (TrimRule(3, 0b101_011, 64, None, "switches"),)
+    """To 80 bytes, where it would be dropped, with a local code point of class 5."""
+    assert rules() == (TrimRule(3, 0b101_011, 80, None, "switches"),)
 
 
 @pytest.mark.parametrize("written", ["none", "[]", ""])
@@ -83,7 +83,7 @@ def test_a_threshold_may_follow_the_rate_of_the_port() -> None:
         ({"threshold": "16001 KB"}, "a switch has only 16 MB of buffer; write auto"),
         ({"ports": "all"}, "trim.ports: 'all' names h1-eth1, a host's port, and only switches cut"),
         ({"ports": "leaf9"}, "trim.ports: 'leaf9' is not a known port"),
-        ({"sizes": "64 B"}, "trim.sizes"),
+        ({"sizes": "80 B"}, "trim.sizes"),
         ([{}, {"classes": [5], "to_class": 4}], "trim[0].to_class: 5 goes on in class 5, which "
          "another entry makes trimmable"),
         ([{"to_class": 4}, {"classes": [5]}], "trim[1].to_class: 5 goes on in class 5, which is "
@@ -125,8 +125,8 @@ def test_the_code_point_of_a_workload_is_taken() -> None:
 
 def test_a_later_layer_replaces_the_class_by_a_code_point() -> None:
     """The section is merged key by key, and the two say the same."""
-    found = experiment({"trim.dscp": "58"}, trim={"to_class": 5, "size": "80 B"})
-    assert found.trim == (TrimRule(3, 58, 80),)
+    found = experiment({"trim.dscp": "58"}, trim={"to_class": 5, "size": "96 B"})
+    assert found.trim == (TrimRule(3, 58, 96),)
 
 
 def test_what_is_written_is_read_back() -> None:

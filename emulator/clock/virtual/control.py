@@ -37,6 +37,7 @@ def control_folder(spec: str, request: Mapping[str, Any]) -> Iterator[Path]:
             (folder / _OWNER).write_text(f"{os.getpid()} {start_time(os.getpid())}")
             (folder / SPEC).write_text(spec)
             (folder / REQUEST).write_text(json.dumps(request))
+            (folder / STOP).touch()
         except OSError as error:
             reason, hint = error.strerror or error, "free it, or name another in TMPDIR"
             raise MachineError(f"no folder for the guest can be made ({reason}); {hint}") from error

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
@@ -30,7 +29,6 @@ _POWER_OFF = 0x4321FEDC
 _START_S = 20.0
 CONTROL, RESULTS = Path("/run/control"), Path("/run/results")
 _RESOURCE_ID = "000000"
-_CALLS_PER_LOOK = 32
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -76,19 +74,17 @@ def run(request: dict[str, Any], progress: ConsoleProgress) -> dict[str, Any]:
     class Asked(Interrupt):
         """The user's wish to end, as a file of the host.
 
-        It is asked for with every queue sample, and looked for now and then: a file that is not
-        there takes 1 us, for which all others in here have to wait.
+        It is there and empty until then, and only its length is looked at: a call that fails takes
+        1 us, for which all others in here have to wait.
         """
 
-        calls, found = 0, ""
+        found = ""
 
         @property
         def asked(self) -> str:
             """The signal's name, empty while there was none."""
-            self.calls += 1
-            if self.calls % _CALLS_PER_LOOK == 0:
-                with contextlib.suppress(OSError):
-                    self.found = (CONTROL / STOP).read_text()
+            if not self.found and (CONTROL / STOP).stat().st_size:
+                self.found = (CONTROL / STOP).read_text()
             return self.found
 
         @asked.setter

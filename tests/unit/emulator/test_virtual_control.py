@@ -42,6 +42,7 @@ def test_a_guest_finds_what_it_has_to_run(place: Path) -> None:
         assert json.loads((folder / control.REQUEST).read_text()) == {
             "needed": ["/a b"], "run": "x",
         }  # fmt: skip
+        assert (folder / control.STOP).read_text() == ""
         assert folder.stat().st_mode & 0o077 == 0
 
 

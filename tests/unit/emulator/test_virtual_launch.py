@@ -213,7 +213,7 @@ def test_ctrl_c_lets_the_guest_end_in_order(guest: FakeGuest, tmp_path: Path) ->
     """It finds the signal's name in the control folder; what it has by then is the outcome."""
     guest.does(
         "folder, stop = start(), control / 'stop'\n"
-        "wait_for(lambda: stop.exists() and stop.read_text(), 30, 'the wish')\n"
+        "wait_for(stop.read_text, 30, 'the wish')\n"
         "finish(folder, False, ['ended by ' + stop.read_text()], interrupted=True)"
     )
     interrupt = Interrupt()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from dataclasses import dataclass
 
@@ -13,9 +12,9 @@ from emulator.dataplane import compiling, layout
 from emulator.dataplane.building import interface_index
 from emulator.dataplane.delays import LinkDelay, link_delays
 from emulator.dataplane.plane import DataPlane
-from emulator.kernel.bpf import library_name
 from emulator.spec.model import CUT_THROUGH, STORE_AND_FORWARD, SwitchSpec
 from tests.fakes.fabrics import leaf_spine
+from tests.integration.program_run import run_program
 from topologies.addressing import host_ip
 from traffic.wire import wire_bytes
 
@@ -33,23 +32,6 @@ CLASS = 5
 IPV4, ARP = 0x0800, 0x0806
 TC_ACT_OK = 0
 
-# struct __sk_buff of linux/bpf.h: its size, and where two fields are.
-CONTEXT_BYTES, AT_INGRESS_IFINDEX, AT_TSTAMP = 192, 36, 152
-
-
-class Options(ctypes.Structure):
-    """struct bpf_test_run_opts of libbpf."""
-
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("data_in", ctypes.c_char_p), ("data_out", ctypes.c_void_p),
-        ("data_size_in", ctypes.c_uint32), ("data_size_out", ctypes.c_uint32),
-        ("context_in", ctypes.c_char_p), ("context_out", ctypes.c_void_p),
-        ("context_size_in", ctypes.c_uint32), ("context_size_out", ctypes.c_uint32),
-        ("result", ctypes.c_uint32), ("repeat", ctypes.c_int), ("duration", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32), ("cpu", ctypes.c_uint32), ("batch_size", ctypes.c_uint32),
-    )  # fmt: skip
-
 
 @dataclass
 class Bench:
@@ -64,18 +46,9 @@ class Bench:
 
     def run(self, port: int, frame: bytes) -> int:
         """Runs the program on a frame that came in at a port; its departure, monotonic ns."""
-        context = bytearray(CONTEXT_BYTES)
-        struct.pack_into("=I", context, AT_INGRESS_IFINDEX, interface_index(port))
-        out = ctypes.create_string_buffer(CONTEXT_BYTES)
-        options = Options(
-            ctypes.sizeof(Options), frame, None, len(frame), 0, bytes(context),
-            ctypes.cast(out, ctypes.c_void_p), CONTEXT_BYTES, CONTEXT_BYTES,
-        )  # fmt: skip
-        run = ctypes.CDLL(library_name(), use_errno=True).bpf_prog_test_run_opts
-        assert run(self.plane.programs.wire_delay, ctypes.byref(options)) == 0
-        assert options.result == TC_ACT_OK
-        departure: int = struct.unpack_from("=Q", out, AT_TSTAMP)[0]
-        return departure
+        ran = run_program(self.plane.programs.wire_delay, frame, interface_index(port))
+        assert ran.result == TC_ACT_OK
+        return ran.departure_ns
 
     def last_byte_ns(self, port: int) -> int:
         """When the last byte of the last frame is at a port."""

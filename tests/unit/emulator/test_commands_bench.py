@@ -178,7 +178,7 @@ def test_the_measurements_can_be_listed(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["bench", "--list"]) == 0
     names = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
     assert names == [bench.NAME for bench in registry.BENCHES]
-    assert {"startup", "frames", "throughput", "cost"} == set(names)
+    assert {"startup", "frames", "throughput", "cost", "virtual"} == set(names)
 
 
 def test_every_name_is_used_once() -> None:

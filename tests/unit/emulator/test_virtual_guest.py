@@ -27,7 +27,7 @@ MS_RDONLY, MS_SYNCHRONOUS = 1, 16
 POWER_OFF = 0x4321FEDC
 """reboot(2), RB_POWER_OFF."""
 STARTED = datetime(2026, 3, 4, 12, 30, 5, tzinfo=UTC)
-FOLDER = "/home/me/results/x-1"
+FOLDER = "/srv/me/results/x-1"
 
 
 class Library:
@@ -77,12 +77,12 @@ def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_mounted_where(library: Library, tmp_path: Path) -> None:
     """Names as bytes; the place is made; no data is none, not an empty text."""
     target = tmp_path / "run" / "täst"
-    guest.mount("none", target, "hostfs", MS_RDONLY, "/home/me")
+    guest.mount("none", target, "hostfs", MS_RDONLY, "/srv/me")
     guest.mount("proc", target, "proc")
     assert target.is_dir()
     place = os.fsencode(target)
     assert library.mounts == [
-        (b"none", place, b"hostfs", MS_RDONLY, b"/home/me"),
+        (b"none", place, b"hostfs", MS_RDONLY, b"/srv/me"),
         (b"proc", place, b"proc", 0, None),
     ]
 

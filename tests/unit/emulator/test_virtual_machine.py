@@ -56,8 +56,8 @@ def test_two_guests_differ_by_what_they_are_started_with_alone() -> None:
 def test_the_environment_is_the_same_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of the user's gets in; hashes are not random; threads are one."""
     before = machine.environment(SPEC)
-    monkeypatch.setenv("PYTHONPATH", "/home/me/lib")
-    monkeypatch.setenv("PATH", "/home/me/bin")
+    monkeypatch.setenv("PYTHONPATH", "/srv/me/lib")
+    monkeypatch.setenv("PATH", "/srv/me/bin")
     monkeypatch.setenv("PYTHONHASHSEED", "99")
     monkeypatch.setenv("LC_ALL", "tr_TR.UTF-8")
     assert machine.environment(SPEC) == before

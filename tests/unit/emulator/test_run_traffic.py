@@ -46,7 +46,7 @@ def test_the_tick_is_a_fraction_of_the_round_trip_within_bounds(dilation: float)
 
 
 def test_acknowledgements_that_clock_a_sender_need_more_ticks() -> None:
-    """What a tick lets go at once is a burst: an eighth of a round trip also where half would do."""
+    """What a tick lets go at once is a burst: an eighth of a round trip, not half of one."""
     step = {"kmin": "100 KB", "kmax": "100 KB", "pmax": 1}
     keys: dict[str, Any] = {"ecn": step, "clock": "virtual"}
     for kind, share in (("go-back-n", 2), ("dctcp", 8)):

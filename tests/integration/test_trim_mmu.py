@@ -45,8 +45,10 @@ def records(rig: MmuRig, count: int) -> list[tuple[int, int, int]]:
     found: list[tuple[int, int, int]] = []
 
     def there() -> bool:
-        for one in rig.plane.ring.drain():
-            found.append((int(one["psn"]), int(one["length"]), int(one["trimmed"])))
+        found.extend(
+            (int(one["psn"]), int(one["length"]), int(one["trimmed"]))
+            for one in rig.plane.ring.drain()
+        )
         return len(found) >= count
 
     wait_for(there, PATIENCE_S, f"{count} frames")

@@ -26,6 +26,7 @@ from emulator.commands import (
     run,
     topo,
     validate,
+    validate_physics,
 )
 
 
@@ -49,6 +50,7 @@ COMMANDS: tuple[Command, ...] = (
     report,
     compare,
     list_runs,
+    validate_physics,
     bench,
     kernel,
     demo,

@@ -86,7 +86,7 @@ def test_models_are_listed_with_their_numbers() -> None:
 def test_the_readme_lists_every_command() -> None:
     """The table of commands is complete, and every command in it exists."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `fabriclab ([a-z]+)[^`]*` \|", readme, re.MULTILINE)
+    listed = re.findall(r"^\| `fabriclab ([a-z-]+)[^`]*` \|", readme, re.MULTILINE)
     assert sorted(listed) == sorted(commands())
 
 

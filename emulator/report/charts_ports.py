@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +51,8 @@ def queue_picture(
     if not names:
         return Picture("queues", title, aid, None, "No queue built up at any switch port.")
     peak = max(int(samples.of_port("bytes", name).max()) for name in names)
-    chosen = {port.name: port for port in ports}
-    queues = [_queue(samples, rules, chosen.get(name), name, peak) for name in names]
+    chosen, hosts = {port.name: port for port in ports}, hosts_of(ports)
+    queues = [_queue(samples, rules, chosen.get(name), name, peak, hosts) for name in names]
     far = sorted({label for queue in queues for label in queue.far})
     note = f"No queue came near {' and '.join(far)}." if far else ""
     return Picture("queues", title, aid, _draw_queues(samples, queues, peak), note)
@@ -69,10 +69,11 @@ class _Queue:
 
 
 def _queue(
-    samples: QueueSeries, rules: Sequence[MarkRule], port: MapPort | None, name: str, peak: float
-) -> _Queue:
-    node = port.node if port else name
-    near, far = _thresholds([rule for rule in rules if rule.fits(name, node)], peak)
+    samples: QueueSeries, rules: Sequence[MarkRule], port: MapPort | None, name: str, peak: float,
+    hosts: Collection[str],
+) -> _Queue:  # fmt: skip
+    node, last = (port.node, port.peer_node in hosts) if port else (name, False)
+    near, far = _thresholds([rule for rule in rules if rule.fits(name, node, last)], peak)
     depth = samples.of_port("bytes", name)
     words = port_words([port])[name] if port else name
     return _Queue(f"{words}, peak {fmt.size_bytes(float(depth.max()))}", depth, near, far)

@@ -155,8 +155,10 @@ class MarkRule:
     kmax_bytes: float
     ports: str = "switches"
 
-    def fits(self, port: str, node: str) -> bool:
+    def fits(self, port: str, node: str, leads_to_host: bool = False) -> bool:
         """True when the rule is for this switch port."""
+        if self.ports == "last-hop":
+            return leads_to_host
         return self.ports in ("all", "switches", node) or fnmatchcase(port, self.ports)
 
 

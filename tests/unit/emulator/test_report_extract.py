@@ -186,6 +186,13 @@ def test_thresholds_belong_to_ports(ports: str, fits: bool) -> None:
     assert rule.fits("leaf1-eth3", "leaf1") is fits
 
 
+@pytest.mark.parametrize("leads_to_host", [True, False])
+def test_thresholds_of_the_last_hop_belong_to_ports_that_lead_to_hosts(leads_to_host: bool) -> None:
+    """Whatever their names are."""
+    rule = mark_rules({"ecn": [{"kmin": 1, "kmax": 2, "ports": "last-hop"}]}, {})[0]
+    assert rule.fits("leaf1-eth3", "leaf1", leads_to_host) is leads_to_host
+
+
 def test_objectives_are_found_by_service() -> None:
     """Limits in ms; a service without objectives has none."""
     workloads = [

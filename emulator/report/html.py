@@ -9,7 +9,15 @@ from typing import Any
 
 import jinja2
 
-from emulator.report import charts_jobs, charts_map, charts_ports, charts_probes, explain, extract
+from emulator.report import (
+    charts_jobs,
+    charts_map,
+    charts_ports,
+    charts_probes,
+    explain,
+    extract,
+    pauses,
+)
 from emulator.report.fabricmap import build_map, manifest_ports, port_words
 from emulator.report.picture import Picture
 from emulator.report.timeline import timelines
@@ -89,6 +97,8 @@ def render(run: RunReader) -> str:
             facts=explain.what_was_run(run.manifest, summary, spec),
             scale=explain.scale_sentences(run.manifest, summary),
             pictures=shown,
+            pause_header=pauses.HEADER,
+            pauses=pause_rows(run, samples, words),
             place_header=PLACE_HEADER,
             places=places,
             checks=explain.checks(summary),
@@ -99,6 +109,16 @@ def render(run: RunReader) -> str:
             folder=run.path.name,
         )
     )
+
+
+def pause_rows(
+    run: RunReader, samples: QueueSeries | None, words: Mapping[str, str]
+) -> list[list[str]]:
+    """Who paused whom; empty when nobody did."""
+    events = run.table("events")
+    times = [*events.numbers("time_ns").tolist(), *(samples.time_ns.tolist() if samples else ())]
+    end_ns = int(max(times, default=0))
+    return pauses.rows(pauses.found(events, end_ns), words, end_ns)
 
 
 def recorded_sentence(run: RunReader) -> str:

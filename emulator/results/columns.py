@@ -104,6 +104,10 @@ STATUS_UNFINISHED = "unfinished"
 COUNTED_EVENTS = ("drop", "trim", "mark")
 """Kinds of events.csv whose ``value`` is a number of packets since the place's event before."""
 
+PAUSE, RESUME, STORM, RESTORE = "pause", "resume", "storm", "restore"
+"""Kinds of events.csv about paused queues. ``value`` is what the pausing port holds in its switch,
+bytes, or the length of the pause that ends, ns; ``detail`` says who pauses."""
+
 QUEUE_ARRAYS: Mapping[str, str] = {
     "time_ns": "T",
     "bytes": "TP",

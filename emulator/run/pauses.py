@@ -13,9 +13,9 @@ import numpy.typing as npt
 from emulator.dataplane.pause_log import RECORD, PauseLogReader, Records
 from emulator.dataplane.pausing import Act
 from emulator.dataplane.tables import Tables
+from emulator.results.columns import PAUSE, RESTORE, RESUME, STORM
 from topologies.model import Fabric
 
-PAUSE, RESUME, STORM, RESTORE = "pause", "resume", "storm", "restore"
 _KINDS = {
     Act.CLOSE: PAUSE, Act.OPEN: RESUME, Act.STORM_DROP: STORM, Act.STORM_FORWARD: STORM,
     Act.RESTORE: RESTORE,

@@ -19,7 +19,6 @@ from emulator.results.table import align
 from topologies.errors import MachineError
 
 PAGE, CSV, TEXT = "compare.html", "compare.csv", "compare.txt"
-TRIMMED = "trimmed"
 
 
 def build_compare(run_dirs: Sequence[Path], out_dir: Path) -> Path:
@@ -159,7 +158,7 @@ _BARS: Mapping[str, tuple[str, str, tuple[str, ...], str]] = {
     "loss": (
         "Loss and marks",
         "One bar per run: share of the packets sent that were dropped, trimmed or marked.",
-        ("dropped", TRIMMED, "marked"),
+        ("dropped", "trimmed", "marked"),
         "No run dropped or marked a packet.",
     ),
 }
@@ -168,5 +167,5 @@ _BARS: Mapping[str, tuple[str, str, tuple[str, ...], str]] = {
 
 def _bars(key: str, runs: Sequence[Compared], rows: Sequence[Figure]) -> Picture:
     title, aid, names, empty = _BARS[key]
-    shown = [row for row in rows if row.name in names and (row.name != TRIMMED or any(row.values))]
+    shown = [row for row in rows if row.name in names]
     return charts_compare.bars_picture(key, title, aid, runs, shown, empty)

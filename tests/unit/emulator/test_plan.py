@@ -70,6 +70,16 @@ def test_rules_are_those_that_the_controller_will_install(policy: str) -> None:
     assert make_plan(x, 45_000).resources.rules == installed
 
 
+def test_ports_that_cut_packets_are_a_step_where_there_are_any(small: Plan) -> None:
+    """With the classes that are cut and those in which headers go on."""
+    rules = [{"classes": [3]}, {"classes": [2], "to_class": 6, "ports": "leaf1"}]
+    found = make_plan(experiment(trim=rules), 45_000)
+    (step,) = [step for step in found.steps if step.what == "ports that cut packets"]
+    assert step.count == 12
+    assert step.detail == "class 2, on in class 6, class 3, on in class 5"
+    assert not [step for step in small.steps if "cut" in step.what]
+
+
 def test_expected_wall_time_is_dilated_model_time(small: Plan) -> None:
     """Wall time is model time times dilation, and no less than the bound."""
     assert small.expected_wall_ns == small.expected_model_ns * small.scaling.dilation.value

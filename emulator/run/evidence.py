@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from emulator import conservation, fidelity
+from emulator.clock.traits import traits_of
 from emulator.dataplane.tables import Tables
 from emulator.plan import Plan
 from emulator.results import columns
@@ -16,7 +17,7 @@ from emulator.results.reader import RunReader
 from emulator.run.pauses import PauseTotals, headroom_drops
 from emulator.run.traffic import Traffic
 from emulator.spec.model import Experiment
-from topologies.settings import resolve
+from topologies.settings import SWITCH, resolve
 from traffic.metrics import percentile, request_rows, workload_metrics
 from traffic.tasks import Task
 from traffic.wire import ETHERNET_BYTES
@@ -51,6 +52,25 @@ def missing_marks(plane: Tables, experiment: Experiment) -> list[str]:
             if above and not int(state["mark_packets"]):
                 found.append(f"{fabric.port(port).name} class {tc}")
     return found
+
+
+def lost_to_lateness(plane: Tables, experiment: Experiment) -> bool:
+    """Whether all losses of lossless classes are those of automatic headroom on a busy machine.
+
+    Automatic headroom has room for what is in flight and for the lateness that a verdict tolerates.
+    """
+    if not traits_of(experiment.clock).real_time:
+        return False
+    rules = resolve(experiment.pfc, experiment.fabric)
+    drops = plane.held["classes"]["drop_packets"]
+    automatic = sum(
+        int(drops[port, tc])
+        for port, classes in rules.items()
+        for tc, rule in classes.items()
+        if rule.headroom_bytes is None and rule.control == SWITCH
+    )
+    lost = plane.states["classes"]["drop_packets"][:, list(plane.lossless)].sum()
+    return 0 < automatic == int(lost)
 
 
 def switching_excess(
@@ -111,6 +131,7 @@ def gather(
         missing_marks=missing_marks(plane, experiment),
         lossless=plane.lossless,
         headroom_drops=headroom_drops(plane),
+        lost_to_lateness=lost_to_lateness(plane, experiment),
         pause_lateness_ns=pauses.lateness_ns,
         lost_crossings=int(plane.held["classes"]["lost_events"].sum()),
         troubles=troubles,

@@ -79,7 +79,7 @@ SLOWNESS = [
     (rate(error=-0.04), "spine1-eth2 ran -4.0% off its rate (limit 3%)"),
     (rate(error=0.035), "spine1-eth2 ran +3.5% off its rate (limit 3%)"),
     (rate(late=0.02), "2.0% of the dequeues of spine1-eth2 came late (limit 1%)"),
-    ({"pause_lateness_ns": 2.34e6}, "one pause in a hundred came 2.3 ms late or more (limit 1 ms"),
+    ({"pause_lateness_ns": 2.34e6}, "one pause in a hundred came 2.3 ms late or more (limit 2 ms"),
 ]
 
 
@@ -137,11 +137,11 @@ def test_every_class_that_may_lose_nothing_is_named_with_its_places() -> None:
     )
 
 
-def test_losses_after_late_pauses_are_a_matter_of_dilation() -> None:
-    """Pauses that come too late lose what the headroom was not made for."""
-    verdict = judge(replace(GOOD, pause_lateness_ns=2e6, lossless=(3,)))
+def test_losses_of_a_machine_that_is_late_are_a_matter_of_dilation() -> None:
+    """They are told like others, but the same run at a larger dilation may be valid."""
+    verdict = judge(replace(GOOD, lost_to_lateness=True, lossless=(3,)))
     assert verdict.slow_only
-    assert verdict.reasons[1:] == ("lossless class 3 lost 10 packets at leaf1-eth1",)
+    assert verdict.reasons == ("lossless class 3 lost 10 packets at leaf1-eth1",)
 
 
 def measured(plane: FakePlane) -> dict[str, PortRate]:

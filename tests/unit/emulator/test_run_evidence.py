@@ -161,6 +161,8 @@ def test_all_evidence_is_gathered() -> None:
     assert (found.idle_least, found.round_trip_error, found.drained) == (0.4, 0.01, True)
     assert found.lateness_us == {"p50": 1.0, "p99": 2.0}
     assert (found.lossless, found.headroom_drops, found.pause_lateness_ns) == ((), {}, 5.0)
+    assert found.troubles == ["something else"]
+    assert found.switching_excess == 0
 
 
 def test_lossless_classes_are_part_of_the_evidence() -> None:
@@ -173,8 +175,28 @@ def test_lossless_classes_are_part_of_the_evidence() -> None:
     assert found.lossless == (3,)
     assert found.headroom_drops == {(FABRIC.port(2).name, 3): 4}
     assert found.lost_crossings == 1
-    assert found.troubles == ["something else"]
-    assert found.switching_excess == 0
+
+
+@pytest.mark.parametrize(
+    ("pfc", "clock", "watchdog_drops", "late"),
+    [
+        ({}, "live", 0, True),
+        ({"headroom": "60 KB"}, "live", 0, False),
+        ({"control": "follow"}, "live", 0, False),
+        ({}, "virtual", 0, False),
+        ({}, "live", 1, False),
+    ],
+)
+def test_losses_that_a_faster_machine_would_not_have(
+    pfc: dict[str, Any], clock: str, watchdog_drops: int, late: bool
+) -> None:
+    """Those of automatic headroom on the live clock, if there are no others."""
+    chosen, plane = experiment(pfc=pfc, clock=clock), FakePlane(FABRIC)
+    plane.apply_pfc(settled(chosen.pfc, FABRIC))
+    assert not evidence.lost_to_lateness(plane, chosen)
+    plane.held["classes"]["drop_packets"][2, 3] = 4
+    plane.drop("leaf1-eth3", 4 + watchdog_drops)
+    assert evidence.lost_to_lateness(plane, chosen) == late
 
 
 def test_an_engine_that_died_leaves_no_evidence_of_being_drained() -> None:

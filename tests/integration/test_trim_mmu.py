@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from emulator.dataplane.methods import Methods
 from emulator.waiting import wait_for
 from tests.integration.mmu_rig import MmuRig, mmu_rig
 from topologies.addressing import host_ip, host_mac
@@ -72,6 +73,26 @@ def test_headers_pass_the_queue_that_they_could_not_enter(run_id: str) -> None:
             assert rig.queue(OUT, tc)["in_bytes"] == rig.queue(OUT, tc)["out_bytes"]
         assert rig.plane.states["trimmed_packets"][rig.index("h3-eth1")] == 15
         assert rig.plane.switches["in_bytes"] == rig.plane.switches["out_bytes"]
+
+
+def test_the_agent_changes_it_while_packets_pass(run_id: str) -> None:
+    """From the next packet on; each is in the queue or cut, until cutting is switched off."""
+    with mmu_rig(run_id, [], buffer="100 KB") as rig:
+        agent = Methods(rig.plane, [1_000_000_000] * 3, None, run_id)
+        port = {"port": OUT, "tc": DATA}
+        rig.gate(OUT, closed=True)
+        for limit, waiting, headers in ((5, 5, 7), (8, 8, 16), (6, 8, 28)):
+            asked = {"dscp": 43, "size_bytes": SIZE, "threshold_bytes": limit * FULL}
+            assert agent.call("set_trim", port | asked) == {}
+            cut(rig, 12)
+            assert rig.queue(OUT, DATA)["in_packets"] == waiting
+            assert rig.queue(OUT, DATA)["trim_packets"] == headers
+        assert agent.call("set_trim", port | {"size_bytes": 0}) == {}
+        cut(rig, 20)
+        data = rig.queue(OUT, DATA)
+        assert data["drop_packets"] > 0
+        assert data["trim_packets"] == 28
+        assert data["in_packets"] + data["drop_packets"] + data["trim_packets"] == 56
 
 
 def test_headers_take_the_line_for_no_longer_than_they_are(run_id: str) -> None:

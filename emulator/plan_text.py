@@ -39,6 +39,8 @@ def _head(plan: Plan) -> list[str]:
         f"{roles.count(Role.LEAF)} leaves",
         f"{roles.count(Role.SPINE)} spines",
     ]
+    if Role.AGG in roles:
+        parts.insert(2, f"{roles.count(Role.AGG)} aggregation switches")
     planes = len(x.fabric.planes)
     if planes > 1:
         parts.append(f"{planes} planes")

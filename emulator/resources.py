@@ -108,8 +108,12 @@ def _trimming(experiment: Experiment) -> list[Step]:
 
 
 def _bridges(fabric: Fabric) -> str:
-    leaves = sum(node.role is Role.LEAF for node in fabric.switches)
-    return f"Open vSwitch, OpenFlow 1.3: {leaves} leaves, {len(fabric.switches) - leaves} spines"
+    roles = [node.role for node in fabric.switches]
+    between = f"{roles.count(Role.AGG)} aggregation switches, " if Role.AGG in roles else ""
+    return (
+        f"Open vSwitch, OpenFlow 1.3: {roles.count(Role.LEAF)} leaves, {between}"
+        f"{roles.count(Role.SPINE)} spines"
+    )
 
 
 def _workloads(experiment: Experiment) -> str:

@@ -23,20 +23,22 @@ def render(fabric: Fabric) -> str:
 
 def _headline(fabric: Fabric) -> str:
     count = {role: sum(node.role is role for node in fabric.nodes) for role in Role}
+    between = f"{count[Role.AGG]} aggregation switches, " if count[Role.AGG] else ""
     return (
-        f"{fabric.kind}: {count[Role.HOST]} hosts, {count[Role.LEAF]} leaves, "
+        f"{fabric.kind}: {count[Role.HOST]} hosts, {count[Role.LEAF]} leaves, {between}"
         f"{count[Role.SPINE]} spines, {len(fabric.links)} links; "
         f"{size_bytes(fabric.buffer_bytes)} of buffer per switch, MTU {fabric.mtu_bytes} B"
     )
 
 
 def _tree(fabric: Fabric, plane: int) -> list[str]:
-    """Spines, then each leaf with its hosts."""
+    """Spines and what is below them, then each leaf with its hosts."""
     ratios = oversubscription(fabric, plane)
     bisection = rate_bps(bisection_bps(fabric, plane))
     rows: list[tuple[str, ...]] = [(f"bisection {bisection} in each direction",)]
     members = [node for node in fabric.switches if node.plane == plane]
-    rows += [(n.name, f"dpid {dpid(n):#x}") for n in members if n.role is Role.SPINE]
+    for role in (Role.SPINE, Role.AGG):
+        rows += [(n.name, f"dpid {dpid(n):#x}") for n in members if n.role is role]
     for node in (member for member in members if member.role is Role.LEAF):
         ratio = (
             f"oversubscription {significant(ratios[node.name])}:1" if node.name in ratios else ""
@@ -106,7 +108,7 @@ def _paths(fabric: Fabric) -> list[str]:
     return aligned(rows, right=(1, 3, 4, 5, 6)) if len(rows) > 1 else []
 
 
-_SHAPES = {Role.HOST: "ellipse", Role.LEAF: "box", Role.SPINE: "box"}
+_SHAPES = {Role.HOST: "ellipse", Role.LEAF: "box", Role.AGG: "box", Role.SPINE: "box"}
 
 
 def dot(fabric: Fabric) -> str:

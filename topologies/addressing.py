@@ -1,14 +1,15 @@
 """One address plan from indices: IP, MAC, datapath id, and back.
 
 Host 3 on leaf 2 of plane 1 is 10.1.2.3/8 and 02:00:0a:01:02:03. Datapath ids are assigned by
-tier (0x1000 + leaf, 0x2000 + spine, plane in the next 16 bits), never parsed out of names.
+tier (0x1000 + leaf, 0x2000 + spine, 0x3000 + aggregation switch; the plane in the next 16 bits),
+never parsed out of names.
 """
 
 from __future__ import annotations
 
 from topologies.model import Fabric, Node, Role
 
-_TIER = {Role.LEAF: 0x1000, Role.SPINE: 0x2000}
+_TIER = {Role.LEAF: 0x1000, Role.SPINE: 0x2000, Role.AGG: 0x3000}
 PREFIX_LENGTH = 8
 MAX_INDEX = 254
 

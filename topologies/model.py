@@ -17,6 +17,7 @@ class Role(StrEnum):
 
     HOST = "host"
     LEAF = "leaf"
+    AGG = "agg"
     SPINE = "spine"
 
 
@@ -26,7 +27,7 @@ class Node:
 
     Attributes:
         name: unique in the fabric, such as ``h1``, ``leaf2``, ``spine1`` (plane 2: ``p2leaf1``).
-        role: host, leaf or spine.
+        role: host, leaf, aggregation switch (between leaves and spines) or spine.
         plane: the fabric plane of a switch; 0 for hosts, which may be in several.
         index: number of the node within its role and plane.
     """
@@ -38,7 +39,7 @@ class Node:
 
     @property
     def is_switch(self) -> bool:
-        """True for leaves and spines."""
+        """True for all but hosts."""
         return self.role is not Role.HOST
 
 
@@ -48,8 +49,8 @@ class Link:
 
     Attributes:
         id: position in `Fabric.links`.
-        a: name of the lower end (the host, or the leaf).
-        b: name of the upper end (the leaf, or the spine).
+        a: name of the lower end (the host, the leaf, or the aggregation switch).
+        b: name of the upper end (the leaf, the aggregation switch, or the spine).
         rate_bps: line rate of each direction, bit/s (preamble and gap included).
         delay_ns: propagation delay, ns.
         plane: the plane that it belongs to.
@@ -95,7 +96,7 @@ class Fabric:
 
     Attributes:
         kind: name of the builder that made it.
-        nodes: hosts, then leaves, then spines.
+        nodes: hosts, then leaves, then aggregation switches, then spines.
         links: host links, then fabric links.
         buffer_bytes: shared packet buffer of each switch, bytes.
         mtu_bytes: IP MTU of every interface, bytes.
@@ -141,7 +142,7 @@ class Fabric:
 
     @cached_property
     def switches(self) -> tuple[Node, ...]:
-        """All leaves and spines, of all planes."""
+        """All switches, of all planes."""
         return tuple(node for node in self.nodes if node.is_switch)
 
     @cached_property

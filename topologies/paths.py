@@ -144,10 +144,10 @@ def downlink_bps(fabric: Fabric, plane: int = 1) -> dict[str, int]:
 
 
 def uplink_bps(fabric: Fabric, plane: int = 1) -> dict[str, dict[str, int]]:
-    """Capacity of each leaf of a plane to each spine, parallel links added up, bit/s."""
+    """Capacity of each leaf of a plane to each switch above, parallel links added up, bit/s."""
     sums: dict[str, dict[str, int]] = {leaf: {} for leaf in downlink_bps(fabric, plane)}
     for link in fabric.links:
-        if link.plane == plane and fabric.by_name[link.a].is_switch:
+        if link.plane == plane and link.a in sums:
             sums[link.a][link.b] = sums[link.a].get(link.b, 0) + link.rate_bps
     return sums
 

@@ -3,7 +3,8 @@
 A switch sends its own hosts' packets to their ports (one rule each). For each other leaf of its
 plane it has one rule per bucket and transport, which compares six bits of the UDP or TCP source
 port, and one rule for all other IP packets, which take the way of bucket 0. Leaves compare bits
-0-5 and spines bits 6-11, so that the second choice does not depend on the first (polarisation).
+0-5, spines bits 6-11 and the switches between them bits 8-13, so that a later choice does not
+depend on the first one (polarisation).
 Everything else is dropped: nothing floods, and addresses are resolved on the hosts.
 """
 
@@ -34,8 +35,10 @@ from topologies.model import Fabric, Node, Port, Role
 
 Rules = Mapping[RuleKey, Rule]
 
-PORT_SHIFT = {Role.LEAF: 0, Role.SPINE: 6}
-"""Lowest bit of the source port that a switch of this role compares."""
+PORT_SHIFT = {Role.LEAF: 0, Role.SPINE: 6, Role.AGG: 8}
+"""Lowest bit of the source port that a switch of this role compares. RoCEv2 has 14 random bits, so
+spines and aggregation switches have four in common; their tables are shuffled each in its own way.
+"""
 
 BUCKET_BITS = BUCKETS - 1
 PROTOCOLS = {"tcp": IP_PROTO_TCP, "udp": IP_PROTO_UDP}

@@ -3,8 +3,9 @@
 By default the destination host's number chooses the spine, by remainder ("D-mod-k" routing, as
 InfiniBand subnet managers lay it out): all packets to a host take one path, the hosts of a leaf
 are spread evenly over the spines and then over parallel links, and flows of a permutation that
-keeps its offset never meet. ``paths`` overrides it for single destinations. While a fixed way is
-down, its destinations are spread over the ways that work.
+keeps its offset never meet. Where aggregation switches stand between leaves and spines, the number
+is divided by how many a pod has before they choose a spine. ``paths`` overrides it for single
+destinations. While a fixed way is down, its destinations are spread over the ways that work.
 
 Options:
     by: ``host`` (default) or ``leaf``: whose number chooses the way.
@@ -20,6 +21,7 @@ from controller.core.graph import Graph
 from controller.policies.base import Candidate, Group, Spread
 from topologies.errors import UnknownNameError
 from topologies.model import Fabric, Role
+from topologies.paths import uplink_bps
 from topologies.reading import Reader, as_choice, as_mapping, join
 
 Paths = Mapping[tuple[str, str], str]
@@ -30,7 +32,7 @@ class Static:
     """The policy ``static``.
 
     Args:
-        spines: number of spines of each plane.
+        above: plane -> how many switches a leaf is linked to.
         by: ``host`` or ``leaf``.
         paths: the destinations with a way of their own.
     """
@@ -38,9 +40,9 @@ class Static:
     name = "static"
 
     def __init__(
-        self, spines: Mapping[int, int], by: str = "host", paths: Paths | None = None
+        self, above: Mapping[int, int], by: str = "host", paths: Paths | None = None
     ) -> None:
-        self._spines = spines
+        self._above = above
         self._by = by
         self._paths = dict(paths or {})
 
@@ -62,28 +64,31 @@ class Static:
         wishes = (self._paths.get((group.switch.name, name)) for name in names)
         wish = next(filter(None, wishes), None)
         pool = [c for c in group.candidates if wish in (None, c.neighbour, c.name)]
-        chosen = self._by_remainder(pool, number - 1, group.leaf.plane)
+        number -= 1
+        if group.switch.role is Role.AGG:
+            number //= self._above.get(group.leaf.plane, 1)
+        chosen = self._by_remainder(pool, number, group.leaf.plane)
         if chosen.usable:
             return chosen.port
         usable = [c for c in group.candidates if c.usable]
-        return self._by_remainder(usable, number - 1, group.leaf.plane).port
+        return self._by_remainder(usable, number, group.leaf.plane).port
 
     def _by_remainder(self, pool: Sequence[Candidate], number: int, plane: int) -> Candidate:
         neighbours = list(dict.fromkeys(candidate.neighbour for candidate in pool))
         neighbour = neighbours[number % len(neighbours)]
         lanes = [candidate for candidate in pool if candidate.neighbour == neighbour]
-        stride = max(len(neighbours), self._spines.get(plane, 1))
+        stride = max(len(neighbours), self._above.get(plane, 1))
         return lanes[number // stride % len(lanes)]
 
 
 def build(options: Reader, fabric: Fabric) -> Static:
     """Make the policy from its options, whose names must be those of the fabric."""
-    spines: dict[int, int] = {}
-    for node in fabric.switches:
-        if node.role is Role.SPINE:
-            spines[node.plane] = spines.get(node.plane, 0) + 1
+    above = {
+        plane: max((len(ways) for ways in uplink_bps(fabric, plane).values()), default=1)
+        for plane in fabric.planes
+    }
     by = options.choice("by", ("host", "leaf"), "host", what="way to choose")
-    return Static(spines, by, _read_paths(options, fabric))
+    return Static(above, by, _read_paths(options, fabric))
 
 
 def _read_paths(options: Reader, fabric: Fabric) -> Paths:

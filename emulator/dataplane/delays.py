@@ -8,6 +8,7 @@ a path they are `emulator.timing.one_way_ns`, which the tests hold them against.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ class LinkDelay:
         link_ns: propagation, and the latency of the switch at whose port the link ends.
         header_ns: until the header is there, which a cut-through switch waits for.
         ps_per_byte: picoseconds that a byte takes (100 Gbit/s: 80).
-        leaf: number of the leaf to which the port belongs; 0 on spines and hosts.
+        leaf: number of the leaf to which the port belongs; 0 on all other nodes.
         whole_hosts: numbers of the leaf's hosts, frames to which must be there in whole.
         whole_leaves: numbers of other leaves, frames to whose hosts must be there in whole.
     """
@@ -116,10 +117,26 @@ def _faster(fabric: Fabric, node: Node, rate_bps: int) -> tuple[frozenset[int], 
             elif peer.role is Role.LEAF:
                 leaves.add(peer.index)
             else:
-                leaves.update(_leaves_of(fabric, peer))
+                leaves.update(_leaves_beyond(fabric, node, peer))
     return frozenset(hosts), frozenset(leaves - {node.index if node.role is Role.LEAF else 0})
 
 
-def _leaves_of(fabric: Fabric, spine: Node) -> Iterator[int]:
-    for port in fabric.ports_of[spine.name]:
-        yield fabric.by_name[fabric.port(port.peer).node].index
+def _leaves_beyond(fabric: Fabric, node: Node, peer: Node) -> Iterator[int]:
+    """Numbers of the leaves that are nearer to a neighbour of a switch than to the switch."""
+    here, there = _distances(fabric, node.name), _distances(fabric, peer.name)
+    for leaf in fabric.switches:
+        if leaf.role is Role.LEAF and leaf.name in there and there[leaf.name] < here[leaf.name]:
+            yield leaf.index
+
+
+def _distances(fabric: Fabric, start: str) -> dict[str, int]:
+    """Links from one switch to all others of its plane."""
+    found, queue = {start: 0}, deque([start])
+    while queue:
+        name = queue.popleft()
+        for port in fabric.ports_of[name]:
+            other = fabric.port(port.peer).node
+            if other not in found and fabric.by_name[other].is_switch:
+                found[other] = found[name] + 1
+                queue.append(other)
+    return found

@@ -143,12 +143,14 @@ def fabric_words(manifest: Mapping[str, Any]) -> str:
     ports = manifest_ports(manifest)
     if not ports:
         return fmt.NONE
-    names = ("host", "leaf", "spine", "core switch")
-    plurals = ("hosts", "leaves", "spines", "core switches")
     levels = list(node_tiers(ports).values())
+    top = max(levels)
+    names, plurals = ["host", "leaf"], ["hosts", "leaves"]
+    names += ["aggregation switch"] * (top - 2) + ["spine"]
+    plurals += ["aggregation switches"] * (top - 2) + ["spines"]
     parts = [
-        f"{levels.count(tier)} {(names if levels.count(tier) == 1 else plurals)[min(tier, 3)]}"
-        for tier in range(max(levels) + 1)
+        f"{levels.count(tier)} {(names if levels.count(tier) == 1 else plurals)[tier]}"
+        for tier in range(top + 1)
     ]
     rates = sorted({port.rate_bps for port in ports})
     span = fmt.rate_bps(rates[0])

@@ -57,8 +57,26 @@ def planes(draw: st.DrawFn, hosts: int | None = None) -> dict[str, Any]:
 
 
 @st.composite
-def mappings(draw: st.DrawFn) -> dict[str, Any]:
+def three_tiers(draw: st.DrawFn) -> dict[str, Any]:
+    """A ``three-tier`` fabric of up to three pods."""
+    names = ("pods", "leaves_per_pod", "aggs_per_pod", "spines")
+    links = ("host_link", "leaf_link", "spine_link")
+    return {
+        "kind": "three-tier",
+        **{name: draw(st.integers(1, 3)) for name in names},
+        "hosts_per_leaf": draw(st.integers(1, 3)),
+        **{link: {"rate": draw(RATES), "delay": draw(DELAYS)} for link in links},
+    }
+
+
+def mappings() -> st.SearchStrategy[dict[str, Any]]:
     """A ``fabric:`` mapping of any registered kind."""
+    return leaf_spines() | three_tiers()
+
+
+@st.composite
+def leaf_spines(draw: st.DrawFn) -> dict[str, Any]:
+    """A ``fabric:`` mapping of the kinds that are made of leaf-spine planes."""
     front = draw(planes())
     if draw(st.booleans()):
         return {"kind": "leaf-spine"} | front
@@ -86,7 +104,7 @@ many_fabrics = settings(max_examples=60, deadline=None, derandomize=True)
 
 def test_every_kind_is_generated() -> None:
     """A new builder must be added to the generator of this file."""
-    assert set(kinds()) == {"leaf-spine", "front-back"}
+    assert set(kinds()) == {"leaf-spine", "front-back", "three-tier"}
 
 
 @many_fabrics
@@ -127,7 +145,7 @@ def test_datapath_ids_are_unique_and_reversible(raw: dict[str, Any]) -> None:
 
 
 @many_fabrics
-@given(mappings())
+@given(leaf_spines())
 def test_all_pairs_are_connected_by_all_paths(raw: dict[str, Any]) -> None:
     """One path below a leaf, spines x lanes^2 across; all distinct, loop-free, in one plane."""
     fabric = build_fabric(raw)
@@ -164,7 +182,7 @@ def test_ways_there_and_back_are_alike(raw: dict[str, Any]) -> None:
 
 
 @many_fabrics
-@given(mappings())
+@given(leaf_spines())
 def test_oversubscription_is_as_asked(raw: dict[str, Any]) -> None:
     """Where the user gave the ratio, every leaf has it, up to the rounding to whole bit/s."""
     fabric = build_fabric(raw)

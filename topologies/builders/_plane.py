@@ -64,7 +64,7 @@ def read_plane(reader: Reader) -> PlaneShape:
     """The keys ``leaves spines hosts_per_leaf host_link fabric_link oversubscription links``."""
     leaves = reader.integer("leaves", minimum=1, maximum=MAX_INDEX)
     spines = _read_spines(reader, leaves)
-    hosts = reader.get("hosts_per_leaf", lambda v, p: _hosts_per_leaf(v, p, leaves), REQUIRED)
+    hosts = read_hosts_per_leaf(reader, leaves)
     with reader.mapping("host_link", {}) as link:
         host_rate_bps = link.rate("rate", DEFAULT_RATE_BPS)
         host_delay_ns = link.duration("delay", DEFAULT_HOST_DELAY_NS)
@@ -90,6 +90,11 @@ def _read_spines(reader: Reader, leaves: int) -> int:
             rule = "needs links to spines, and there are none"
             raise SpecError(reader.at(key), reader.raw(key), rule, "remove it, or write spines: 1")
     return spines
+
+
+def read_hosts_per_leaf(reader: Reader, leaves: int) -> tuple[int, ...]:
+    """The key ``hosts_per_leaf``: how many hosts each leaf has."""
+    return reader.get("hosts_per_leaf", lambda v, p: _hosts_per_leaf(v, p, leaves), REQUIRED)
 
 
 def _hosts_per_leaf(value: object, path: str, leaves: int) -> tuple[int, ...]:

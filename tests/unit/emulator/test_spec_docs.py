@@ -63,6 +63,10 @@ FABRICS: dict[str, list[dict[str, Any]]] = {
         {**FABRIC, "links": [{"between": ["h1", "leaf1"], "rate": "1 Gbit/s"}]},
         {**FABRIC, "oversubscription": 2},
     ],
+    "three-tier": [
+        {"kind": "three-tier", "pods": 1, "leaves_per_pod": 1, "aggs_per_pod": 1, "spines": 1,
+         "hosts_per_leaf": 2}
+    ],
     "front-back": [{"kind": "front-back", "front": HALF, "back": HALF}],
 }
 WORKLOADS: dict[str, list[dict[str, Any]]] = {

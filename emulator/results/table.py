@@ -173,7 +173,26 @@ def _fidelity_lines(summary: Mapping[str, Any]) -> list[str]:
         f"CPU idle {fmt.percent(fidelity['cpu_idle_min'])}",
         f"sends late p99 {fmt.duration_us(late)}",
     ]
-    return [f"packets   {', '.join(packet_totals(summary))}", f"fidelity  {', '.join(checks)}"]
+    lines = [f"packets   {', '.join(packet_totals(summary))}", *_pause_lines(summary)]
+    return [*lines, f"fidelity  {', '.join(checks)}"]
+
+
+def _pause_lines(summary: Mapping[str, Any]) -> list[str]:
+    """How much was paused, when some class is lossless."""
+    if not any(row["lossless"] for row in summary["classes"]):
+        return []
+    pfc = summary["pfc"]
+    if pfc["pauses"] == 0:
+        return ["pause     nobody was paused"]
+    reaction = pfc["reaction_us"]
+    parts = [
+        f"{fmt.count(pfc['pauses'])} pauses",
+        f"{fmt.percent(pfc['paused_fraction'])} of the time",
+        f"reaction p50 {fmt.duration_us(reaction['p50'])}",
+        f"p99 {fmt.duration_us(reaction['p99'])}",
+        f"{fmt.count(pfc['watchdog_events'])} watchdog events",
+    ]
+    return [f"pause     {', '.join(parts)}"]
 
 
 def packet_totals(summary: Mapping[str, Any]) -> list[str]:

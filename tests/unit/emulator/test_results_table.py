@@ -57,7 +57,7 @@ def test_verdict_comes_first_then_workloads_classes_fidelity() -> None:
         "VALID  demo | rocev2 | ecmp | seed 7 | live clock, slowed 1,000 x, sizes / 16"
     )
     starts = [line.split()[0] for line in lines[1:]]
-    assert starts == ["job-a", "chat", "class", "TC0", "TC3", "packets", "fidelity"]
+    assert starts == ["job-a", "chat", "class", "TC0", "TC3", "packets", "pause", "fidelity"]
 
 
 def test_workload_lines_say_what_each_got() -> None:
@@ -97,6 +97,19 @@ def test_class_lines_carry_loss_and_latency() -> None:
     assert "10 (2.5 %)" in cells
     assert "2 (0.2 %)" in line
     assert "128 us" in line
+
+
+def test_lossless_classes_say_how_much_was_paused() -> None:
+    """Counts, share of the time and reaction; a quiet run says so, a lossy one nothing."""
+    pfc = {
+        "pauses": 152, "paused_fraction": 0.25, "watchdog_events": 0,
+        "reaction_us": {"p50": 3.6, "p99": 3.9},
+    }  # fmt: skip
+    assert (
+        "pause     152 pauses, 25 % of the time, reaction p50 3.6 us, p99 3.9 us, 0 watchdog events"
+    ) in ten_second_table(summary(pfc=pfc)).splitlines()
+    assert "pause     nobody was paused" in ten_second_table(summary(pfc={"pauses": 0}))
+    assert "pause" not in ten_second_table(summary(classes=[]))
 
 
 def test_columns_are_aligned() -> None:

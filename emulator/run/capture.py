@@ -55,7 +55,10 @@ def _start(live: LiveFabric, name: str, folder: Path) -> subprocess.Popen[bytes]
         raise MachineError("tcpdump is missing; install it (apt install tcpdump), or drop pcap:")
     folder.mkdir(exist_ok=True)
     target, log = folder / f"{name}.pcap", live.folder / f"tcpdump-{name}.log"
-    command = [program, "-i", name, "-w", str(target), "-U", "-s", "0", "-n", "-Z", "root",
+    # As root it would give a file that it opens itself to another user, which in a guest fails
+    # where the host's user is not root.
+    command = ["sh", "-c", 'exec "$@" > "$0"', str(target),
+               program, "-i", name, "-w", "-", "-U", "-s", "0", "-n", "-Z", "root",
                "--immediate-mode", "-B", str(_BUFFER_KIB),
                "--time-stamp-precision=nano"]  # fmt: skip
     node = live.fabric.port_named(name).node

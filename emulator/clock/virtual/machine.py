@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.kernel.process import die_with_parent
+from topologies.errors import MachineError
 
 MEMORY_BYTES = 2 << 30
 CONSOLE, KERNEL_LOG = "console.log", "kernel.log"
@@ -78,14 +79,25 @@ def command(spec: GuestSpec, python: str = sys.executable) -> list[str]:
         str(spec.kernel),
         f"mem={spec.memory_bytes >> 20}M",
         "rootfstype=hostfs", "rootflags=/", "ro",
-        f"init={python}",
+        f"init={_word(python)}",
         "con=null", "con0=null,fd:1", "quiet", "norandmaps", "panic=-1",
         "time-travel=inf-cpu", f"time-travel-start={_START_NS}",
         f"uml_dir={spec.control}/", "umid=guest",
         f"fabriclab_seed={spec.seed}",
-        *(f"{name}={value}" for name, value in environment(spec).items()),
-        "--", "-m", "emulator.clock.virtual.guest", str(spec.control),
+        *(f"{name}={_word(value)}" for name, value in environment(spec).items()),
+        "--", "-m", "emulator.clock.virtual.guest", _word(str(spec.control)),
     ]  # fmt: skip
+
+
+def _word(text: str) -> str:
+    """A text as one word of the command line that the kernel makes of all arguments.
+
+    Raises:
+        MachineError: that cannot be.
+    """
+    if '"' in text:
+        raise MachineError(f"a guest cannot be told of {text}; use a folder without quotes")
+    return f'"{text}"' if any(letter.isspace() for letter in text) else text
 
 
 class Guest:

@@ -15,6 +15,7 @@ from emulator.clock.virtual import machine
 from emulator.clock.virtual.machine import Guest, GuestSpec
 from emulator.kernel.process import is_alive, start_time
 from emulator.waiting import wait_for
+from topologies.errors import MachineError
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 30.0
@@ -73,6 +74,25 @@ def test_the_environment_is_on_the_command_line_before_the_arguments() -> None:
     words = machine.command(SPEC)
     options = words[: words.index("--")]
     assert {f"{name}={value}" for name, value in machine.environment(SPEC).items()} <= set(options)
+
+
+def test_folders_with_blanks_are_one_word_each() -> None:
+    """The kernel joins its arguments and splits them again; its own option it reads as it is."""
+    there = Path("/srv/me/my work")
+    words = machine.command(
+        replace(SPEC, root=there, cache=there, control=there), "/srv/me/my work/bin/python"
+    )
+    assert 'PYTHONPATH="/srv/me/my work"' in words
+    assert 'FABRICLAB_CACHE="/srv/me/my work"' in words
+    assert 'init="/srv/me/my work/bin/python"' in words
+    assert words[-1] == '"/srv/me/my work"'
+    assert "uml_dir=/srv/me/my work/" in words
+
+
+def test_a_folder_with_quotes_is_refused() -> None:
+    """Nothing could keep it in one piece."""
+    with pytest.raises(MachineError, match="use a folder without quotes"):
+        machine.command(replace(SPEC, root=Path('/srv/"me"')))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Fixtures and the `root` marker, shared by all tests."""
+"""Fixtures and the markers `root` and `guest`, shared by all tests."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from importlib import util
 import numpy as np
 import pytest
 
+from emulator import doctor
+from emulator.clock.traits import LIVE_CLOCK, VIRTUAL_CLOCK
 from emulator.naming import new_run_id
 
 REQUIRE_ROOT_TESTS = "FABRICLAB_REQUIRE_ROOT_TESTS"
 """Set by CI: what `root` tests need must be there, so a skip would hide a broken set-up."""
+NO_GUEST_TESTS = "FABRICLAB_NO_GUEST_TESTS"
+"""Set by CI, where the kernel could not be built, to the reason; else `guest` tests must run."""
 
 _PROGRAMS = ("ovs-vswitchd", "ovsdb-server", "mnexec", "ip", "clang")
 
@@ -27,17 +31,42 @@ def why_no_root_tests() -> str:
     return f"needs {', '.join(lacking)}" if lacking else ""
 
 
+def why_no_guest_tests() -> str:
+    """What this machine lacks for tests in a guest; empty when nothing."""
+    if reason := os.environ.get(NO_GUEST_TESTS):
+        return f"the virtual clock's kernel could not be built: {reason}"
+    lacking = doctor.missing(doctor.examine_for_guest())
+    return "; ".join(f"needs {finding.what} ({finding.detail})" for finding in lacking)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip `root` tests with the reason where they cannot run."""
-    reason = why_no_root_tests()
+    """Skip `root` and `guest` tests with the reason where they cannot run."""
+    _skip(items, "root", why_no_root_tests(), excused=False)
+    if any(item.get_closest_marker("guest") for item in items):
+        _skip(items, "guest", why_no_guest_tests(), excused=NO_GUEST_TESTS in os.environ)
+
+
+def _skip(items: list[pytest.Item], marker: str, reason: str, *, excused: bool) -> None:
     if not reason:
         return
-    if os.environ.get(REQUIRE_ROOT_TESTS):
-        pytest.exit(f"{REQUIRE_ROOT_TESTS} is set, but running root tests {reason}", returncode=3)
+    if os.environ.get(REQUIRE_ROOT_TESTS) and not excused:
+        text = f"{REQUIRE_ROOT_TESTS} is set, but running {marker} tests {reason}"
+        pytest.exit(text, returncode=3)
     skip = pytest.mark.skip(reason=reason)
     for item in items:
-        if item.get_closest_marker("root"):
+        if item.get_closest_marker(marker):
             item.add_marker(skip)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(LIVE_CLOCK, marks=pytest.mark.root),
+        pytest.param(VIRTUAL_CLOCK, marks=pytest.mark.guest),
+    ]
+)
+def clock(request: pytest.FixtureRequest) -> str:
+    """The clock that a test runs under: each in turn."""
+    return str(request.param)
 
 
 @pytest.fixture

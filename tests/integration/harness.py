@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emulator.clock.traits import LIVE_CLOCK, VIRTUAL_CLOCK
 from emulator.doctor import datapath
 from emulator.results.reader import RunReader
 from emulator.run import session
+from emulator.run.launch import Launcher
 from emulator.run.progress import Progress
 from emulator.run.supervising import Interrupt
 from emulator.spec.load import assemble
@@ -43,24 +45,39 @@ class Ran:
         return rates
 
 
-def run(document: dict[str, Any], results: Path) -> Ran:
+def run(document: dict[str, Any], results: Path, clock: str = LIVE_CLOCK) -> Ran:
     """Runs a document (an experiment file's content) to its end.
 
-    When the verdict is that the machine was too slow, and nothing else, it runs once more at twice
-    the dilation, as `fabriclab run` does with ``dilation: auto``.
+    Under the virtual clock its ``dilation`` does not count: that clock needs none. Under the live
+    clock, when the verdict is that the machine was too slow, and nothing else, it runs once more at
+    twice the dilation, as `fabriclab run` does with ``dilation: auto``.
     """
-    outcome, log = _run(document, results)
-    if outcome.verdict.slow_only:
-        slower = {**document, "dilation": 2 * document["dilation"]}
-        outcome, log = _run(slower, results)
+    if clock == VIRTUAL_CLOCK:
+        wanted = {key: value for key, value in document.items() if key != "dilation"}
+        outcome, log = _run({**wanted, "clock": clock}, results)
+    else:
+        outcome, log = _run(document, results)
+        if outcome.verdict.slow_only:
+            slower = {**document, "dilation": 2 * document["dilation"]}
+            outcome, log = _run(slower, results)
     return Ran(dict(outcome.summary), RunReader.open(outcome.folder), log)
 
 
 def _run(document: dict[str, Any], results: Path) -> tuple[session.Outcome, str]:
     experiment = assemble(Document(document, {}, "test"), results / "test.yaml")
     stream = io.StringIO()
-    request = session.Request(experiment, CAPACITY_PPS, results, datapath=datapath())
-    return session.run(request, Progress(stream), Interrupt()), stream.getvalue()
+    launcher = Launcher(results, CAPACITY_PPS, datapath(), Progress(stream), Interrupt())
+    return launcher.run(experiment), stream.getvalue()
+
+
+def within(clock: str, tolerance: float) -> float:
+    """How far off a test under a clock may be: half as far where no machine is in the way.
+
+    Args:
+        clock: live or virtual.
+        tolerance: under the live clock.
+    """
+    return tolerance / 2 if clock == VIRTUAL_CLOCK else tolerance
 
 
 def leaf_spine(leaves: int, spines: int, hosts_per_leaf: int, **more: Any) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import math
 import statistics
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from emulator import naming
@@ -15,15 +17,14 @@ from emulator.kernel.forking import Forked
 from emulator.kernel.priority import normal_priority, raise_priority
 from emulator.ownership import Ledger
 from emulator.plan import make_plan
+from emulator.results.reader import RunReader
 from emulator.results.store import RunFolder
 from emulator.run import traffic
 from emulator.spec.load import assemble
 from emulator.spec.yamlfile import Document
 from emulator.waiting import wait_for
-from tests.integration.harness import CAPACITY_PPS, leaf_spine
+from tests.integration.harness import CAPACITY_PPS, leaf_spine, run
 from traffic.wire import wire_bytes
-
-pytestmark = pytest.mark.root
 
 LOADS = (0.5, 0.7, 0.8)
 STREAMS = 4
@@ -31,7 +32,18 @@ FRAME_BYTES = 4154
 DILATION = 8000.0
 SECONDS = 45
 
+TENTHS = (5, 7, 8, 9)
+"""Loads under the virtual clock, in tenths: so many independent streams of a tenth each."""
+PACKETS = 100_000
+"""At least so many at each load."""
+SLOW_GBPS = 1
+"""A service of 33 us, of which a shaper's burst under the virtual clock, 64 ns, is 0.2 %."""
+BATCHES = 20
 
+Floats = npt.NDArray[np.float64]
+
+
+@pytest.mark.root
 def test_mean_wait_is_that_of_m_d_1(tmp_path: Path) -> None:
     """Probes of full size at random times wait rho / (2 (1 - rho)) service times, within 10 %."""
     hosts = len(LOADS) * STREAMS
@@ -92,3 +104,72 @@ def waits_by_load(folder: Path, software_ns: float, idle: list[int]) -> dict[flo
             assert math.isfinite(wait)
             waits[LOADS[number % len(LOADS)]].append(wait)
     return waits
+
+
+@pytest.mark.guest
+@pytest.mark.timeout(600)
+def test_queues_of_the_virtual_clock_are_those_of_m_d_1(tmp_path: Path) -> None:
+    """V14 up to load 0.9 with more than 100,000 packets at each: within 3 %.
+
+    That has a sampling error: its standard error is 1 % at load 0.5 and 3 % at 0.9, by the means of
+    20 batches, and must not hide more than that. So the waits are also compared with Lindley's
+    recursion over the very times at which the probes were sent, which has none: within 1 %.
+    """
+    service_ns = wire_bytes(FRAME_BYTES) * 8 / SLOW_GBPS
+    reader = send_probes(tmp_path, service_ns)
+    idle_ns = reader.manifest["unloaded"][0]["latency_ns"]
+    for host, tenths in enumerate(TENTHS, 1):
+        load = tenths / 10
+        sent_ns, latency_ns = probes_of(reader, f"h{host}")
+        assert len(sent_ns) > PACKETS
+        waits = (latency_ns - idle_ns) / service_ns
+        exact = lindley(sent_ns / service_ns)
+        expected = load / (2 * (1 - load))
+        stated = f"load {load}: {waits.mean():.4f} services, {exact.mean():.4f} by recursion, "
+        stated += f"{expected:.4f} in theory, standard error {standard_error(waits):.4f}"
+        assert waits.mean() == pytest.approx(exact.mean(), rel=0.01), stated
+        assert waits.mean() == pytest.approx(expected, rel=0.03), stated
+        assert abs(waits.mean() - expected) < 3 * standard_error(waits), stated
+
+
+def send_probes(folder: Path, service_ns: float) -> RunReader:
+    """Each host sends to a partner of its own: its port queues, the partner's then has no need."""
+    hosts = len(TENTHS)
+    link = {"rate": f"{SLOW_GBPS} Gbit/s", "delay": "1 us"}
+    partners = [[f"h{n + 1}", f"h{n + 1 + hosts}"] for n in range(hosts)]
+    shortest_ns = PACKETS * service_ns / min(TENTHS) * 10
+    ran = run(
+        {"name": "md1", "shrink": 1, "duration": f"{1.01 * shortest_ns / 1e6:.3f} ms",
+         "fabric": {"kind": "leaf-spine", "leaves": 1, "spines": 0, "hosts_per_leaf": 2 * hosts,
+                    "host_link": link},
+         "probes": {"pairs": [pair for pair, times in zip(partners, TENTHS, strict=True)
+                              for _ in range(times)],
+                    "rate": f"{1e8 / service_ns:.6f} /s", "arrivals": "poisson", "classes": [3],
+                    "size": f"{FRAME_BYTES} B"}},
+        folder, "virtual",
+    )  # fmt: skip
+    assert ran.summary["verdict"] == "VALID", ran.summary["reasons"]
+    assert sum(entry["lost"] for entry in ran.summary["probes"]) == 0
+    return ran.reader
+
+
+def probes_of(reader: RunReader, host: str) -> tuple[Floats, Floats]:
+    """(when sent, latency) of all probes of a host, in the order of sending, ns."""
+    table = reader.table("probes")
+    mine = np.array(table.text("src")) == host
+    sent_ns, latency_ns = table.numbers("sent_ns")[mine], table.numbers("latency_ns")[mine]
+    order = np.lexsort((latency_ns, sent_ns))
+    return sent_ns[order], latency_ns[order]
+
+
+def lindley(arrivals: Floats) -> Floats:
+    """Waiting times at a queue whose service takes 1, empty at first: W' = max(0, W + 1 - gap)."""
+    drift = np.concatenate(([0.0], np.cumsum(1 - np.diff(arrivals))))
+    waits: Floats = drift - np.minimum.accumulate(drift)
+    return waits
+
+
+def standard_error(values: Floats) -> float:
+    """Of the mean of values that depend on their neighbours, by the means of batches."""
+    means = [batch.mean() for batch in np.array_split(values, BATCHES)]
+    return float(np.std(means, ddof=1) / math.sqrt(BATCHES))

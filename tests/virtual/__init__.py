@@ -1,0 +1,1 @@
+"""What the virtual clock promises, tried on real guests; none of it needs root."""

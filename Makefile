@@ -4,12 +4,14 @@ FABRICLAB_VENV ?= $(CURDIR)/.venv
 export FABRICLAB_VENV
 BIN := $(FABRICLAB_VENV)/bin
 
-# Those that need neither root nor Mininet run in parallel, those that measure one after the other.
+# Those that need neither root nor Mininet run in parallel, and so do those in a guest, whose time is
+# its own; those that measure on this machine run one after the other.
 QUICK := tests/unit tests/generative tests/repo
 ON_THE_MACHINE := tests/integration tests/validation
+IN_A_GUEST := tests/virtual $(ON_THE_MACHINE)
 
 .DEFAULT_GOAL := help
-.PHONY: help provision demo test test-unit check format clean distclean
+.PHONY: help provision demo test test-unit test-virtual check format clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -20,9 +22,14 @@ provision: ## prepare this machine: Debian packages and the virtual environment
 demo: provision ## training beside inference, under two settings, and the report
 	@$(BIN)/fabriclab demo
 
-test: provision ## all tests; those that need root are skipped without it
+test: provision ## all tests; those that need root, or the guest's kernel, are skipped without it
 	@$(BIN)/python -m pytest -n auto $(QUICK) $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest $(ON_THE_MACHINE) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadscope -m guest $(IN_A_GUEST) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m 'not guest' $(ON_THE_MACHINE) $(PYTEST_ARGS)
+
+test-virtual: provision ## the tests in a guest, under the virtual clock; they need no root
+	@$(BIN)/fabriclab kernel build
+	@$(BIN)/python -m pytest -n auto --dist loadscope -m guest $(IN_A_GUEST) $(PYTEST_ARGS)
 
 test-unit: provision ## the tests that need neither root nor Mininet
 	@$(BIN)/python -m pytest -n auto $(QUICK) $(PYTEST_ARGS)

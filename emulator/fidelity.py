@@ -2,7 +2,8 @@
 
 The limits, and why:
 - conservation: exact, no tolerance.
-- rate: 3 % over the time that a port was busy, among ports that were busy for long enough.
+- rate: 3 % over the time that a port was busy, among ports that were busy for long enough, with
+  packets so long that a shaper, which counts whole nanoseconds, can keep to 3 %.
 - keeping up: a NIC that has something to send and whose queue ran dry lost that line time; 1 % of
   a NIC's busy time is tolerated. A late dequeue delays packets; 99 of 100 gaps between dequeues
   of a busy port must be late by less than one packet's time or 1 ms, whichever is more.
@@ -33,6 +34,8 @@ LATE_FLOOR_US = 1000.0
 PAUSE_LATENESS_NS = 2_000_000
 MIN_GAPS = 200
 MIN_BUSY_SHARE = 0.05
+SHAPER_STEP_NS = 1
+"""A shaper's times are whole nanoseconds."""
 _BITS = 8
 
 
@@ -117,7 +120,8 @@ def port_rates(fabric: Fabric, states: npt.NDArray[np.void],
 
     A port is busy while packets wait behind the one that it sends: for `MIN_GAPS` packets at least,
     and for `MIN_BUSY_SHARE` of all that it sent, since the few that pile up when the machine pauses
-    say nothing about the rate.
+    say nothing about the rate. Nor do packets of a few nanoseconds, such as ACKs at 100 Gbit/s: a
+    shaper cuts their time to whole ones.
 
     Args:
         fabric: whose ports.
@@ -133,8 +137,10 @@ def port_rates(fabric: Fabric, states: npt.NDArray[np.void],
             continue
         wire_bytes = int(state["busy_wire_bytes"])
         target = emulated_bps[port.link]
-        achieved = wire_bytes * _BITS * 1e9 / busy_ns
         packet_us = wire_bytes / gaps * _BITS * 1e6 / target
+        if packet_us * 1000 * RATE_LIMIT < SHAPER_STEP_NS:
+            continue
+        achieved = wire_bytes * _BITS * 1e9 / busy_ns
         late = _late_share(state["late_gaps"], max(LATE_FLOOR_US, packet_us))
         rates.append(PortRate(port.name, achieved / target - 1, late))
     return rates

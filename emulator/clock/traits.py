@@ -71,7 +71,7 @@ LIVE = ClockTraits(
 )
 VIRTUAL = ClockTraits(
     name=VIRTUAL_CLOCK,
-    burst_ns=64,
+    burst_ns=0,
     delays_in_path=True,
     least_tick_ns=1_000,
     most_tick_ns=20_000,

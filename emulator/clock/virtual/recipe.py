@@ -182,6 +182,13 @@ _EVENT_BY_EVENT = """	{
 	}
 """
 
+_PUT_OFF = (
+    "\t\tif (time_before(jiffies, end) && !need_resched() &&\n"
+    "\t\t    --max_restart)\n"
+    "\t\t\tgoto restart;\n"
+)
+_AT_ONCE = "\t\tgoto restart;\n"
+
 EDITS: tuple[Edit, ...] = (
     Edit(
         "arch/um/include/asm/archrandom.h",
@@ -249,6 +256,12 @@ EDITS: tuple[Edit, ...] = (
         _EVENT_BY_EVENT,
         "time that a program takes (a clock read, a failed call: 1 us) would hold timers up, and a "
         "busy 100 Gbit/s port would be a tenth too slow",
+    ),
+    Edit(
+        "kernel/softirq.c",
+        _PUT_OFF,
+        _AT_ONCE,
+        "a packet whose timer also wakes a program would wait until that program sleeps",
     ),
 )
 

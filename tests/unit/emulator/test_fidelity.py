@@ -170,6 +170,17 @@ def test_a_port_that_was_hardly_busy_is_not_judged() -> None:
     assert set(measured(plane)) == {"leaf1-eth3"}
 
 
+def test_packets_of_a_few_nanoseconds_are_not_judged() -> None:
+    """ACKs at 100 Gbit/s take 6.88 ns, of which a shaper counts 6; slowed down they are judged."""
+    ack_bytes = 86
+    for dilation, judged in ((1, False), (10, True)):
+        plane = FakePlane(FABRIC, dilation=dilation)
+        plane.busy("leaf1-eth3", 1_000, 6.88 / 6, length=ack_bytes)
+        plane.busy("leaf1-eth2", 1_000, 334.24 / 334, length=4178)
+        assert ("leaf1-eth3" in measured(plane)) is judged
+        assert measured(plane)["leaf1-eth2"].error == pytest.approx(0.00072, abs=1e-5)
+
+
 def test_gaps_are_late_from_a_millisecond_on() -> None:
     """Buckets are powers of two: those that lie above 1 ms as a whole count."""
     plane = FakePlane(FABRIC)

@@ -24,6 +24,7 @@ from traffic.nic.frames import book
 from traffic.nic.pacing import NicQueue
 from traffic.nic.parameters import NicParameters
 from traffic.nic.probes import ProbeStream
+from traffic.nic.transports import sprays
 from traffic.schedule import Schedule
 from traffic.tasks import Flow, Task
 
@@ -130,7 +131,8 @@ class Assembler:
             transport.payload_bytes, settings.window_packets, settings.retransmit_timeout_ns,
             transport.dcqcn, CONTROL_DSCP, self._pace.tick_ns, self._pace.lookahead_ns,
             transport=ENGINE.get(transport.kind, transport.kind), dctcp=transport.dctcp,
-            round_trip_ns=settings.round_trip_ns,
+            round_trip_ns=settings.round_trip_ns, uet=transport.uet, control=transport.control,
+            trims=bool(self.experiment.trim), seed=self.experiment.seed,
             overtaking=not self._delays_in_path,
         )  # fmt: skip
 
@@ -183,7 +185,8 @@ class Assembler:
         parameters = self.parameters()
         connections = [Connection(n, end, parameters) for n, end in enumerate(ends.values())]
         by_number = {n: sizes[key] for n, key in enumerate(ends)}
-        frames = book(connections, by_number, parameters.payload_bytes, parameters.control_dscp)
+        frames = book(connections, by_number, parameters.payload_bytes, parameters.control_dscp,
+                      sprays(parameters.transport))  # fmt: skip
         for stream in streams:
             stream.template = frames.add_datagram(stream.address, stream.payload_bytes)
         return Plan(

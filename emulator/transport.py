@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from emulator.pairs import PairTimes
-from emulator.spec.model import AUTO, GO_BACK_N, UNLIMITED, Experiment
+from emulator.spec.model import AUTO, GO_BACK_N, NO_CONTROL, UET, UNLIMITED, Experiment
 from traffic import wire
 
 WINDOW_BDP = 2
@@ -46,13 +46,21 @@ def transport_settings(experiment: Experiment, pairs: Iterable[PairTimes]) -> Tr
 
 def _window_packets(experiment: Experiment, times: list[PairTimes]) -> int | None:
     window = experiment.transport.window
-    if window == UNLIMITED or (window == AUTO and experiment.transport.kind != GO_BACK_N):
+    if window == UNLIMITED or (window == AUTO and not _is_windowed(experiment)):
         return None
     if window != AUTO:
         return int(window)
     packet = wire.wire_bytes(wire.data_frame_bytes(experiment.transport.payload_bytes))
     bdp_bytes = max((entry.bdp_bytes for entry in times), default=0.0)
     return max(MIN_WINDOW_PACKETS, math.ceil(WINDOW_BDP * bdp_bytes / packet))
+
+
+def _is_windowed(experiment: Experiment) -> bool:
+    """Whether nothing but a fixed window holds a sender back."""
+    transport = experiment.transport
+    return transport.kind == GO_BACK_N or (
+        transport.kind == UET and transport.control == NO_CONTROL
+    )
 
 
 def _timeout_ns(experiment: Experiment, longest_ns: float) -> int:

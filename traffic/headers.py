@@ -22,6 +22,7 @@ from traffic.wire import (
     PAUSE_ADDRESS,
     PSN_MASK,
     ROCE_PORT,
+    SACK_BYTES,
     SEND_OPCODES,
     SYNDROME_ACK,
     SYNDROME_NAK_SEQUENCE,
@@ -80,6 +81,13 @@ def nak_frame(address: FlowAddress, psn: int, msn: int) -> bytes:
     return _acknowledge(address, psn, SYNDROME_NAK_SEQUENCE, msn)
 
 
+def sack_frame(address: FlowAddress, psn: int, answer: int) -> bytes:
+    """A selective acknowledgement: an ACK or NAK with 20 bytes behind its AETH (`traffic.sack`)."""
+    behind, aeth = divmod(answer, 1 << 32)
+    frame = _acknowledgement(address, psn, aeth >> 24, aeth) / behind.to_bytes(SACK_BYTES, "big")
+    return bytes(frame)
+
+
 def cnp_frame(address: FlowAddress) -> bytes:
     """A congestion notification packet (annex A17.9.3): BECN set, 16 reserved bytes."""
     return bytes(_udp(address) / cnp(address.dest_qp))
@@ -99,8 +107,12 @@ def pause_frame(src_mac: str, quanta: Mapping[int, int]) -> bytes:
 
 
 def _acknowledge(address: FlowAddress, psn: int, syndrome: int, msn: int) -> bytes:
+    return bytes(_acknowledgement(address, psn, syndrome, msn))
+
+
+def _acknowledgement(address: FlowAddress, psn: int, syndrome: int, msn: int) -> Any:
     bth = BTH(opcode=int(Opcode.ACKNOWLEDGE), dqpn=address.dest_qp, psn=psn & PSN_MASK)
-    return bytes(_udp(address) / bth / AETH(syndrome=syndrome, msn=msn & MSN_MASK))
+    return _udp(address) / bth / AETH(syndrome=syndrome, msn=msn & MSN_MASK)
 
 
 def _udp(address: FlowAddress) -> Any:

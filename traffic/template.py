@@ -20,7 +20,7 @@ import numpy.typing as npt
 from traffic import wire
 from traffic.icrc import flips, icrc_of
 
-HEADER_COLUMNS = 64
+HEADER_COLUMNS = 80
 """Width of a header row; headers are shorter, the rest is zero."""
 
 Bytes = npt.NDArray[np.uint8]
@@ -58,7 +58,7 @@ class FrameBank:
     """Header templates with all that it takes to patch them in bulk.
 
     Attributes:
-        headers: uint8[T, 64], Ethernet to BTH (and AETH), zero beyond `header_bytes`.
+        headers: uint8[T, 80], Ethernet to BTH (and AETH), zero beyond `header_bytes`.
         header_bytes: intp[T], length of each header.
         body_bytes: intp[T], zero bytes between header and ICRC: payload and pad.
         frame_bytes: intp[T], length of the whole frame, ICRC included, FCS not.
@@ -118,6 +118,13 @@ class FrameBank:
         bank._fill(headers, base.header_bytes[of_base], base.frame_bytes[of_base], icrc)
         return bank
 
+    def widen(self, template: int, nbytes: int) -> None:
+        """The first bytes of a template's body count as header, so that they can be written."""
+        if not 0 <= nbytes <= self.body_bytes[template]:
+            raise ValueError(f"template {template} has no {nbytes} bytes of body")
+        self.header_bytes[template] += nbytes
+        self.body_bytes[template] -= nbytes
+
     def patch(
         self,
         index: Indices,
@@ -143,7 +150,7 @@ class FrameBank:
             msn: AETH message sequence number, modulo 2**24; the template's when None.
 
         Returns:
-            uint8[n, 64] header rows and uint8[n, 4] ICRCs in the order of the wire.
+            uint8[n, 80] header rows and uint8[n, 4] ICRCs in the order of the wire.
         """
         headers = self.headers[index]
         fields = headers.view(_FIELDS)[:, 0]

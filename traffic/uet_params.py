@@ -13,6 +13,9 @@ RANDOM, ROUND_ROBIN = "random", "round-robin"
 SPRAYS = (RANDOM, ROUND_ROBIN)
 """Orders in which the entropies of a pool are used."""
 
+NSCC, RCCC = "nscc", "rccc"
+"""Controls: the sender's window, the receiver's credits; joined by ``+`` they work together."""
+
 _US = 1_000
 
 
@@ -43,7 +46,7 @@ class UetParams:
         adapt_times: delay, in targets, that makes the window what was achieved in a round trip.
         adapt_share: the same happens only when that was less than this share of the window's limit.
         reorder_times: a packet is lost when so many windows of later ones have arrived.
-        reorder_packets: and at least so many packets.
+        reorder_least_packets: and at least so many packets.
         credit_packets: packets of one credit, given in turn to the senders that want some.
         credit_share: rate of credits over that of the receiver's link.
     """
@@ -69,7 +72,7 @@ class UetParams:
     adapt_times: float
     adapt_share: float
     reorder_times: float
-    reorder_packets: int
+    reorder_least_packets: int
     credit_packets: int
     credit_share: float
 
@@ -97,7 +100,7 @@ UEC = UetParams(
     adapt_times=4.0,
     adapt_share=1 / 8,
     reorder_times=1.5,
-    reorder_packets=5,
+    reorder_least_packets=5,
     credit_packets=4,
     credit_share=0.99,
 )

@@ -26,6 +26,9 @@ HEADER_BYTES = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + BTH_BYTES
 """Ethernet to BTH: what stands before the payload of a data frame."""
 
 ACK_HEADER_BYTES = HEADER_BYTES + AETH_BYTES
+SACK_BYTES = 20
+"""What a selective acknowledgement has behind its AETH (`traffic.sack`)."""
+SACK_HEADER_BYTES = ACK_HEADER_BYTES + SACK_BYTES
 IP_OVERHEAD_BYTES = IPV4_BYTES + UDP_BYTES + BTH_BYTES + ICRC_BYTES
 """What a data packet adds to its payload inside the IP MTU."""
 
@@ -50,6 +53,8 @@ CONTROL_DSCP = 48
 """Code point of acknowledgements and congestion notifications: class selector 6."""
 SYNDROME_ACK = 0x00
 SYNDROME_NAK_SEQUENCE = 0x60
+SYNDROME_NAK_TRIMMED = 0x7F
+"""A NAK of a code that the IBTA has reserved: packets came cut to their headers."""
 
 # Offsets of the first byte of each field in an untagged frame.
 AT_DST_MAC = 0
@@ -78,6 +83,7 @@ AT_PSN = AT_BTH + 9
 AT_AETH = AT_BTH + BTH_BYTES
 AT_SYNDROME = AT_AETH
 AT_MSN = AT_AETH + 1
+AT_SACK = AT_AETH + AETH_BYTES
 
 ICRC_MASKED = (
     AT_TOS,
@@ -176,6 +182,7 @@ def data_frame_bytes(payload_bytes: int) -> int:
 
 
 ACK_FRAME_BYTES = ACK_HEADER_BYTES + ICRC_BYTES
+SACK_FRAME_BYTES = SACK_HEADER_BYTES + ICRC_BYTES
 CNP_FRAME_BYTES = HEADER_BYTES + CNP_RESERVED_BYTES + ICRC_BYTES
 
 

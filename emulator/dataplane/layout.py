@@ -165,8 +165,10 @@ NIC_RECORD = np.dtype(
         ("ack_request", "u1"),
         ("becn", "u1"),
         ("trimmed", "u1"),
-        ("pad", "u1", (13,)),
-        ("reserved", "<u8"),
+        ("pad", "u1"),
+        ("sack_word", ">u4"),
+        ("sack_received", ">u8"),
+        ("sack_marked", ">u8"),
     ],
     align=True,
 )

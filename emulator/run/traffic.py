@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,17 @@ from emulator.results.store import RunFolder
 from emulator.run import warmup
 from emulator.run.recording import FolderRecorder
 from emulator.scale import host_rates_bps
-from emulator.spec.model import DCTCP, Experiment
+from emulator.spec.model import DCTCP, UET, Experiment
 from topologies.errors import SpecError
 from topologies.model import Link
 from traffic.nic import engine as nic
+from traffic.nic import transports
 from traffic.nic.engine import NicEngine
 from traffic.nic.pacing import NicQueue
 from traffic.tasks import Flow, Task
 from traffic.wire import ACK_FRAME_BYTES, wire_bytes
 
-CLOCKED = (DCTCP,)
+CLOCKED = (DCTCP, UET)
 """Transports whose acknowledgements say when to send: what a tick lets go at once is a burst."""
 _CLOCKED_TICKS = 8
 _LOOKAHEAD_TICKS = 1.5
@@ -163,11 +164,31 @@ def _ways(plan: nic.Plan, route: Route) -> list[warmup.Way]:
         _, plane, src, dst, _ = key
         hops.append(len(route(src, dst, plane, connection.ends.address.sport)) - 1)
     ways = warmup.ways_of(plan.connections, hops, plan.parameters.control_dscp)
+    ways += _sprayed(plan, hops)
     for stream in plan.probes:
         plane = int(stream.address.src_ip.split(".")[1])
         links = route(stream.src, stream.dst, plane, stream.address.sport)
         ways.append(warmup.Way(stream.src_port, stream.address, len(links) - 1))
     return ways
+
+
+def _sprayed(plan: nic.Plan, hops: Sequence[int]) -> Iterator[warmup.Way]:
+    """Packets of every entropy of every connection that crosses the fabric, if they are sprayed.
+
+    Switches keep what they have learnt by destination and the bits of the port that choose a path,
+    so one connection between two hosts stands for all of them.
+    """
+    if not transports.sprays(plan.parameters.transport):
+        return
+    between = {}
+    for connection, count in zip(plan.connections, hops, strict=True):
+        if count > 1:
+            address = connection.ends.address
+            between[address.src_ip, address.dst_ip, address.dscp] = connection.ends, count
+    for ends, count in between.values():
+        for offset in nic.pool_of(plan.parameters):
+            address = replace(ends.address, entropy=ends.address.entropy ^ offset)
+            yield warmup.Way(ends.src_port, address, count)
 
 
 def _spread(items: list[warmup.Way], count: int) -> list[warmup.Way]:

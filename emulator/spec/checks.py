@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.core.routing import Routing
 from controller.policies.registry import build_policy
-from emulator.spec.model import CREDIT, NO_CONTROL, Experiment
+from emulator.spec.model import CREDIT, NO_CONTROL, UET, Experiment
 from emulator.spec.transport import KINDS
 from topologies.errors import SpecError
 from traffic import wire
@@ -17,6 +17,7 @@ def check(experiment: Experiment) -> None:
     _probes_end(experiment)
     _control_has_marks(experiment)
     _credit_has_lossless_classes(experiment)
+    _lossy_transport_has_lossy_classes(experiment)
     _cut_packets_are_told_apart(experiment)
     _can_be_routed(experiment)
     build_all(experiment.workloads, experiment.fabric, experiment.seed, experiment.shrink or 1.0)
@@ -35,6 +36,21 @@ def _probes_end(experiment: Experiment) -> None:
     if not experiment.workloads and experiment.duration_ns is None:
         rule = "is not given, and a run of probes alone has no other end"
         raise SpecError("duration", None, rule, "write e.g. duration: 10 ms")
+
+
+def _lossy_transport_has_lossy_classes(experiment: Experiment) -> None:
+    """What learns of congestion by losses and trimmed packets must not be paused instead."""
+    if experiment.transport.kind != UET:
+        return
+    lossless = {rule.tc for rule in experiment.pfc}
+    for spec in experiment.workloads:
+        tc = wire.traffic_class(spec.dscp)
+        if tc in lossless:
+            rule = (
+                f"is for lossy classes, and pfc makes class {tc} lossless, which {spec.name} uses"
+            )
+            way_out = "write pfc: none, other pfc.classes, or kind: go-back-n"
+            raise SpecError("transport.kind", UET, rule, way_out)
 
 
 def _can_be_routed(experiment: Experiment) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 from emulator.spec.receivers import ReceiverSpec
 from topologies.model import Fabric
 from topologies.settings import BufferRule, ClassRule, EcnRule, PfcRule, TrimRule
-from traffic import dcqcn_params, dctcp_params
+from traffic import dcqcn_params, dctcp_params, uet_params
 from traffic.dcqcn_params import DcqcnParams
 from traffic.dctcp_params import DctcpParams
+from traffic.uet_params import UetParams
 from traffic.workloads import WorkloadSpec
 
 AUTO = "auto"
@@ -25,6 +26,7 @@ CUT_THROUGH = "cut-through"
 GO_BACK_N = "go-back-n"
 DCTCP = "dctcp"
 CREDIT = "credit"
+UET = "uet"
 NO_CONTROL = "none"
 DCQCN = "dcqcn"
 ALL_LEAVES = "all-leaves"
@@ -57,7 +59,8 @@ class TransportSpec:
 
     Attributes:
         kind: ``go-back-n``: RoCEv2's reliable connection; ``dctcp``: a window and marks;
-            ``credit``: reliable connections over lossless classes.
+            ``credit``: reliable connections over lossless classes; ``uet``: packets sprayed
+            over all paths, selective acknowledgements.
         control: how senders react to congestion, one of the kind's.
         params: name of the control's parameter set; ``auto`` where a kind has none.
         overrides: (field of the set, value) pairs that differ from it.
@@ -87,6 +90,13 @@ class TransportSpec:
         if self.kind != DCTCP:
             return None
         return replace(dctcp_params.PARAMETER_SETS[self.params], **dict(self.overrides))
+
+    @property
+    def uet(self) -> UetParams | None:
+        """Parameters of Ultra-Ethernet-like transport; None for other transports."""
+        if self.kind != UET:
+            return None
+        return replace(uet_params.PARAMETER_SETS[self.params], **dict(self.overrides))
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,20 @@ from emulator.spec.model import (
     DCTCP,
     GO_BACK_N,
     NO_CONTROL,
+    UET,
     UNLIMITED,
     TransportSpec,
 )
 from emulator.spec.ports import NONE
 from topologies.errors import SpecError, UnknownNameError
 from topologies.model import Fabric
-from topologies.reading import Reader, as_flag, as_integer, as_number
+from topologies.reading import Reader, as_choice, as_flag, as_integer, as_number
 from topologies.units import parse_duration, parse_fraction, parse_rate, parse_size
-from traffic import dcqcn_params, dctcp_params, wire
+from traffic import dcqcn_params, dctcp_params, uet_params, wire
 from traffic.dcqcn_params import DcqcnParams
 from traffic.dctcp_params import DctcpParams
+from traffic.entropies import MOST
+from traffic.uet_params import NSCC, RCCC, SPRAYS, UetParams
 
 MAX_PAYLOAD_BYTES = 4096
 """Largest path MTU of RDMA (IBTA volume 1, 11.2.5)."""
@@ -34,7 +37,10 @@ AETH_RESERVE_BYTES = wire.AETH_BYTES
 MAX_WINDOW = 2**23
 """Half of the 24-bit sequence numbers (IBTA volume 1, 9.7.2)."""
 
-Params = type[DcqcnParams] | type[DctcpParams]
+BOTH = f"{NSCC}+{RCCC}"
+"""Control of ``uet``: the sender's window and the receiver's credits."""
+
+Params = type[DcqcnParams] | type[DctcpParams] | type[UetParams]
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ KINDS = {
         (NO_CONTROL, DCQCN), _first("hpcc", dcqcn_params.PARAMETER_SETS), DcqcnParams, (DCQCN,)
     ),
     DCTCP: Kind((DCTCP,), dctcp_params.PARAMETER_SETS, DctcpParams, (DCTCP,)),
+    UET: Kind((NSCC, RCCC, BOTH, NO_CONTROL), uet_params.PARAMETER_SETS, UetParams, (NSCC, BOTH)),
     CREDIT: Kind((NO_CONTROL,)),
 }
 """Every kind of transport by its name."""
@@ -173,7 +180,7 @@ def override_fields(name: str) -> list[dataclasses.Field[Any]]:
 def override_key(field: str) -> str:
     """``cnp_interval_ns`` -> ``cnp_interval``, ``min_rate_bps`` -> ``min_rate``."""
     name, _, unit = field.rpartition("_")
-    return name if unit in ("ns", "bps", "packets") else field
+    return name if unit in ("ns", "bps", "packets", "times") else field
 
 
 def _parameter(value: object, path: str, field: dataclasses.Field[Any]) -> Any:
@@ -182,7 +189,16 @@ def _parameter(value: object, path: str, field: dataclasses.Field[Any]) -> Any:
     if "None" in kind and value in NONE:
         return None
     kind, unit = kind.split(" ", maxsplit=1)[0], field.name.rsplit("_", 1)[-1]
-    return _PARSERS.get(unit, _PARSERS.get(f"{kind} {unit}", _PARSERS[kind]))(value, path)
+    parse = next(_PARSERS[name] for name in (unit, f"{kind} {unit}", kind) if name in _PARSERS)
+    return parse(value, path)
+
+
+def _pool(value: object, path: str) -> int:
+    """Size of a pool of entropies."""
+    size = as_integer(value, path, minimum=1, maximum=MOST)
+    if size & (size - 1):
+        raise SpecError(path, value, "is no power of two", "write e.g. 64")
+    return size
 
 
 _PARSERS: dict[str, Callable[[Any, str], Any]] = {
@@ -193,5 +209,8 @@ _PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "int": lambda value, path: as_integer(value, path, minimum=1),
     "float": parse_fraction,
     "float packets": lambda value, path: as_number(value, path, minimum=0),
+    "float times": lambda value, path: as_number(value, path, minimum=0),
+    "int entropies": _pool,
+    "str spray": lambda value, path: as_choice(value, path, SPRAYS, "order of entropies"),
 }
 """By the last word of a field's name, by its type and that word, or by its type."""

@@ -21,11 +21,12 @@ from traffic import wire
 from traffic.icrc import icrc_of
 
 CONTROL_CLASS = 6
+_LONG = (1 << 64) - 1
 RECORD = np.dtype(
     [
         ("time_ns", "<i8"), ("psn", "<u4"), ("dest_qp", "<u4"), ("aeth", "<u4"),
         ("length", "<u2"), ("opcode", "u1"), ("tos", "u1"), ("becn", "u1"),
-        ("trimmed", "u1"),
+        ("trimmed", "u1"), ("sack_word", ">u4"), ("sack_received", ">u8"), ("sack_marked", ">u8"),
     ]
 )  # fmt: skip
 
@@ -58,7 +59,8 @@ class Frame:
     Attributes:
         port: index of the port that sent it.
         src_ip, dst_ip, sport, tos, opcode, dest_qp, psn, ack_request, aeth, becn: its fields;
-            `aeth` is 0 but for acknowledgements.
+            `aeth` is 0 but for acknowledgements, and for data with a word of its own.
+        behind: what follows the AETH of a selective acknowledgement, as a number.
         length: frame bytes, FCS not counted.
         icrc_ok: whether its ICRC is that of its bytes; None when nobody looked.
         trimmed: whether it has been cut to its headers.
@@ -79,6 +81,7 @@ class Frame:
     length: int
     icrc_ok: bool | None = None
     trimmed: bool = False
+    behind: int = 0
     way: deque[FakeQueue] = field(default_factory=deque)
 
     @property
@@ -112,7 +115,8 @@ def parse(port: int, header: bytes, header_bytes: int, body_bytes: int, icrc: by
         dest_qp=number(wire.AT_DEST_QP, 3),
         psn=number(wire.AT_PSN, 3),
         ack_request=header[wire.AT_ACK_REQUEST] >> 7,
-        aeth=number(wire.AT_AETH, 4) if header_bytes == wire.ACK_HEADER_BYTES else 0,
+        aeth=number(wire.AT_AETH, 4) if header_bytes >= wire.ACK_HEADER_BYTES else 0,
+        behind=number(wire.AT_SACK, 20) if header_bytes == wire.SACK_HEADER_BYTES else 0,
         becn=header[wire.AT_FECN_BECN] >> 6 & 1,
         length=length,
     )
@@ -213,7 +217,7 @@ class FakeQueue:
         return frame
 
 
-Row = tuple[int, int, int, int, int, int, int, int, int]
+Row = tuple[int, int, int, int, int, int, int, int, int, int, int, int]
 Lose = Callable[[Frame], bool]
 
 
@@ -229,6 +233,7 @@ class FakeMedium:
             batch of that port.
         hand_over: may reorder what arrived, as a kernel with several processors does.
         check_icrc: computes each frame's ICRC and compares (slow).
+        way: queues of the network that a frame takes, instead of `route`.
 
     Attributes:
         sent: every frame that was taken, in order.
@@ -244,8 +249,10 @@ class FakeMedium:
         refuse: Lose = lambda frame: False,
         hand_over: Callable[[list[Row]], list[Row]] = lambda rows: rows,
         check_icrc: bool = False,
+        way: Callable[[Frame], Sequence[FakeQueue]] | None = None,
     ) -> None:
-        self._clock, self._nics, self._route = clock, nics, route
+        self._way = way or (lambda frame: route(frame.port, frame.dst_ip))
+        self._clock, self._nics = clock, nics
         self.lose, self.refuse, self._hand_over = lose, refuse, hand_over
         self._check_icrc = check_icrc
         self._events: list[tuple[float, int, FakeQueue, Frame | None]] = []
@@ -298,7 +305,7 @@ class FakeMedium:
                 continue
             taken += 1
             self.sent.append(frame)
-            frame.way = deque([self._nics[port], *self._route(port, frame.dst_ip)])
+            frame.way = deque([self._nics[port], *self._way(frame)])
             self._enter(float(self._clock.now_ns()), frame)
         return taken
 
@@ -306,7 +313,7 @@ class FakeMedium:
                trimmed: bool = False) -> None:  # fmt: skip
         """A frame that nobody sent arrives now."""
         row = self._clock.now_ns(), psn, dest_qp, 0, wire.MIN_FRAME_BYTES, opcode, 0, 0, trimmed
-        self._rows.append(row)
+        self._rows.append((*row, 0, 0, 0))
 
     def _parse(self, port: int, row: npt.NDArray[np.uint8], header_bytes: np.intp,
                body_bytes: np.intp, icrc: npt.NDArray[np.uint8]) -> Frame:  # fmt: skip
@@ -357,7 +364,8 @@ class FakeMedium:
     def _arrive(self, time_ns: float, frame: Frame) -> None:
         self._rows.append(
             (int(time_ns), frame.psn, frame.dest_qp, frame.aeth, frame.length, frame.opcode,
-             frame.tos, frame.becn, frame.trimmed)
+             frame.tos, frame.becn, frame.trimmed, frame.behind >> 128,
+             frame.behind >> 64 & _LONG, frame.behind & _LONG)
         )  # fmt: skip
 
 

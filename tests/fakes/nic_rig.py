@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.fakes.medium import FakeClock, FakeMedium, FakeQueue, Lose, Marking
+from tests.fakes.medium import FakeClock, FakeMedium, FakeQueue, Frame, Lose, Marking
 from traffic import wire
 from traffic.nic.connection import Connection, Endpoints, Path
 from traffic.nic.engine import PROBE_QP_BASE, NicEngine, Plan
@@ -15,6 +15,7 @@ from traffic.nic.pacing import NicQueue
 from traffic.nic.parameters import NicParameters
 from traffic.nic.probes import ProbeStream
 from traffic.nic.sender import Message
+from traffic.nic.transports import sprays
 from traffic.schedule import Schedule
 from traffic.tasks import Compute, Flow, Task
 
@@ -134,6 +135,7 @@ class Rig:
         late_ns: how late the engine wakes up.
         now_ns: model time at the beginning.
         trim_bytes: what has no room at the switch is cut to so many bytes; None = dropped.
+        paths: queues before the switch, of which a frame takes one by its source port.
         medium: further arguments of the medium.
     """
 
@@ -149,6 +151,7 @@ class Rig:
         late_ns: Callable[[int], int] = lambda asked: 0,
         now_ns: int = 0,
         trim_bytes: int | None = None,
+        paths: Sequence[FakeQueue] = (),
         **medium: Any,
     ) -> None:
         self.tasks = tuple(tasks)
@@ -162,12 +165,17 @@ class Rig:
             port: FakeQueue(rate_bps, buffer_bytes, marking, seed=port, trim_bytes=trim_bytes)
             for port in self.ports
         }
-        self.medium = FakeMedium(self.clock, self.nics, self._route, lose, **medium)
+        self.paths = list(paths)
+        self.medium = FakeMedium(self.clock, self.nics, self._route, lose, way=self._way, **medium)
         self.plan = self._plan(flows, streams, parameters, rate_bps)
         self.engine = NicEngine(self.plan, self.medium, self.clock, self.seen)
 
     def _route(self, _port: int, dst_ip: str) -> list[FakeQueue]:
         return [self.switch[int(dst_ip.rpartition(".")[2])]]
+
+    def _way(self, frame: Frame) -> list[FakeQueue]:
+        last = self._route(frame.port, frame.dst_ip)
+        return [self.paths[frame.sport % len(self.paths)], *last] if self.paths else last
 
     def _plan(
         self,
@@ -184,7 +192,8 @@ class Rig:
                 by_key[one.connection] = Connection(len(by_key), ends, parameters)
             sizes.setdefault(by_key[one.connection].number, set()).add(one.size_bytes)
         connections = list(by_key.values())
-        frames = book(connections, sizes, parameters.payload_bytes, parameters.control_dscp)
+        frames = book(connections, sizes, parameters.payload_bytes, parameters.control_dscp,
+                      sprays(parameters.transport))  # fmt: skip
         for stream in streams:
             stream.template = frames.add_datagram(stream.address, stream.payload_bytes)
         nics = {port: NicQueue(port, rate_bps) for port in self.ports}

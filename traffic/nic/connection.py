@@ -101,7 +101,7 @@ class Connection:
 
     def __init__(self, number: int, ends: Endpoints, parameters: NicParameters) -> None:
         self.number, self.ends = number, ends
-        self.sender, self.receiver = transports.build(ends.rate_bps, parameters)
+        self.sender, self.receiver = transports.build(ends.rate_bps, parameters, number)
         self.lane, self.back = Lane(ends.path.hold_ns), Line(ends.back.hold_ns)
         window_ns = _REORDER_TICKS * parameters.tick_ns if parameters.overtaking else _NEVER
         self.order = Reorderer(self.lane, window_ns)

@@ -11,21 +11,33 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import itemgetter
 
+from traffic.entropies import offsets
 from traffic.nic.connection import Connection, Tally
+from traffic.nic.credits import CreditPacers
 from traffic.nic.inbox import CUT, Inbox
 from traffic.nic.medium import Clock, Medium
 from traffic.nic.outbox import Outbox
+from traffic.nic.parameters import NicParameters
 from traffic.nic.plan import PROBE_QP_BASE, Counters, Plan, Recorder, lateness_ns
 from traffic.nic.probes import Calendar, ProbeStream
+from traffic.nic.scatter import ScatterInbox
 from traffic.nic.sender import Message
+from traffic.nic.spraying import SprayOutbox
 from traffic.nic.timers import Timers
+from traffic.nic.transports import sprays
 from traffic.tasks import Flow
+from traffic.uet_params import RCCC, UEC
 from traffic.wire import SYNDROME_ACK, Opcode
 
 __all__ = ["PROBE_QP_BASE", "Counters", "NicEngine", "Plan", "Recorder", "lateness_ns"]
 
 _IDLE_TICKS = 16
 _NEVER = 1 << 62
+
+
+def pool_of(parameters: NicParameters) -> list[int]:
+    """What each entropy changes in the source ports of connections that spray."""
+    return offsets((parameters.uet or UEC).entropies, f"{parameters.seed}/entropies")
 
 
 @dataclass(slots=True)
@@ -46,7 +58,8 @@ class NicEngine:
     recorder: Recorder
     counters: Counters = field(default_factory=Counters)
     _inbox: Inbox = field(init=False)
-    _outbox: Outbox = field(init=False)
+    _outbox: Outbox | SprayOutbox = field(init=False)
+    _credits: CreditPacers | None = field(init=False)
     _timers: Timers = field(init=False)
     _calendar: Calendar = field(init=False)
     _busy: set[int] = field(init=False)
@@ -57,13 +70,29 @@ class NicEngine:
     _last_due_ns: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._inbox = Inbox(self.plan.connections, self.plan.probes)
-        self._outbox = Outbox(self.plan.bank, self.medium)
+        self._connect()
         self._timers = Timers(self.plan.connections)
         self._calendar = Calendar(self.plan.probes)
         self._busy, self._waiting = set(), set()
         self._answering, self._notifying = {}, []
         self._last_tick_ns = self._last_due_ns = self.clock.now_ns()
+
+    def _connect(self) -> None:
+        """What the transport needs: packets in runs, or each by itself."""
+        plan = self.plan
+        self._credits = None
+        if not sprays(plan.parameters.transport):
+            self._inbox = Inbox(plan.connections, plan.probes)
+            self._outbox = Outbox(plan.bank, self.medium)
+            return
+        params = plan.parameters.uet or UEC
+        self._inbox = ScatterInbox(plan.connections, plan.probes)
+        self._outbox = SprayOutbox(plan.bank, self.medium, pool_of(plan.parameters))
+        if RCCC in plan.parameters.control.split("+"):
+            rates_bps = {port: nic.rate_bps for port, nic in plan.nics.items()}
+            self._credits = CreditPacers(
+                plan.connections, rates_bps, params.credit_share, params.credit_packets
+            )
 
     def run(self, should_stop: Callable[[], bool], limit_ns: int | None = None) -> bool:
         """Runs to the end: all tasks are done, or, with probes alone, the limit.
@@ -118,7 +147,8 @@ class NicEngine:
         self._deliver(now + self.plan.parameters.tick_ns // 2)
         self._start_flows(now)
         self._check_timeouts(now)
-        self._answer()
+        self._give_credits(now)
+        self._answer(now)
         self._send_probes(now)
         self._fill(now)
         self.counters.refused += self._outbox.flush()
@@ -127,6 +157,7 @@ class NicEngine:
     def _wake_ns(self, now: int, end: int) -> int:
         tick_ns = self.plan.parameters.tick_ns
         busy = self._waiting or self._busy or self._inbox.waits
+        busy = busy or (self._credits is not None and self._credits.busy)
         wake = min(end, now + (tick_ns if busy else _IDLE_TICKS * tick_ns))
         for event_ns in (self.plan.schedule.next_event_ns(), self._calendar.next_ns):
             if event_ns is not None and event_ns < wake:
@@ -177,7 +208,7 @@ class NicEngine:
         sender = connection.sender
         if opcode == Opcode.CNP:
             sender.on_cnp(due)
-        elif aeth >> 24 == SYNDROME_ACK:
+        elif aeth >> 24 & 0xFF == SYNDROME_ACK:
             sender.on_ack(psn, due, aeth)
         else:
             sender.on_nak(psn, due, aeth)
@@ -223,7 +254,16 @@ class NicEngine:
             self.counters.timeouts += 1
             self._activate(connection)
 
-    def _answer(self) -> None:
+    def _give_credits(self, now: int) -> None:
+        """Receivers let their senders go on."""
+        if self._credits is None:
+            return
+        for connection in self._answering.values():
+            self._credits.want(connection)
+        for connection in self._credits.give(now):
+            self._answering[connection.number] = connection
+
+    def _answer(self, now: int) -> None:
         """CNPs, ACKs and NAKs for what was delivered."""
         for connection in self._notifying:
             self._outbox.add_cnp(connection)
@@ -231,11 +271,9 @@ class NicEngine:
         self.counters.control_sent += len(self._notifying)
         self._notifying.clear()
         for connection in self._answering.values():
-            answer = connection.receiver.pop_answer()
-            if answer is not None:
-                self.counters.naks += answer[0]
-                self._outbox.add_ack(connection, *answer)
-                self.counters.control_sent += 1
+            frames, naks = self._outbox.answer(connection, now)
+            self.counters.naks += naks
+            self.counters.control_sent += frames
         self._answering.clear()
 
     def _send_probes(self, now: int) -> None:

@@ -46,6 +46,14 @@ class Outbox:
         row = row_of(connection.templates.ack, Opcode.ACKNOWLEDGE)
         self._acks += (connection.ends.dst_port, row, word, 1)
 
+    def answer(self, connection: Connection, now_ns: int) -> tuple[int, int]:
+        """What the receiving end has to say now: (how many frames, how many of them NAKs)."""
+        answer = connection.receiver.pop_answer()
+        if answer is None:
+            return 0, 0
+        self.add_ack(connection, *answer)
+        return 1, int(answer[0])
+
     def add_cnp(self, connection: Connection) -> None:
         """A congestion notification of a connection's receiving end."""
         self.add(connection.ends.dst_port, connection.templates.cnp, Opcode.CNP, 0, 0)

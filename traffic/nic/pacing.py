@@ -127,6 +127,7 @@ class NicQueue:
 
     def _grant(self, connection: Connection, count: int, now_ns: int) -> Grant:
         burst = connection.sender.take(count, now_ns)
+        burst.start_ns = self.free_ns
         line_bytes = connection.line_bytes(burst)
         connection.sender.on_sent(now_ns, line_bytes)
         line_ns = line_bytes * 8e9 / self.rate_bps

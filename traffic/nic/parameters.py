@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from traffic.dcqcn import DcqcnParams
 from traffic.dctcp_params import DctcpParams
+from traffic.uet_params import UetParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,10 @@ class NicParameters:
         transport: name of the transport (`traffic.nic.transports`).
         round_trip_ns: unloaded round trip of a full packet and its acknowledgement, longest path.
         dctcp: parameters of DCTCP's window.
+        uet: parameters of Ultra-Ethernet-like transport.
+        control: its control: ``nscc``, ``rccc``, both joined by ``+``, or ``none``.
+        trims: whether switches cut to its headers what they cannot take.
+        seed: of what is drawn at random.
         overtaking: whether the network below may swap packets of one path, as a kernel with several
             processors does; without it whatever is missing is lost.
     """
@@ -37,4 +42,8 @@ class NicParameters:
     transport: str = "go-back-n"
     round_trip_ns: int = 0
     dctcp: DctcpParams | None = None
+    uet: UetParams | None = None
+    control: str = "nscc"
+    trims: bool = False
+    seed: int = 0
     overtaking: bool = True

@@ -29,6 +29,8 @@ class Message:
         first_tx_ns: when its first packet was handed to the queue; -1 before.
         retransmitted: packets sent again.
         marked: packets that arrived with CE.
+        arrived: packets that arrived, of transports that take them in any order.
+        last_ns: when the last of those was due.
     """
 
     flow_id: int
@@ -38,6 +40,8 @@ class Message:
     first_tx_ns: int = -1
     retransmitted: int = 0
     marked: int = 0
+    arrived: int = 0
+    last_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -49,12 +53,18 @@ class Burst:
         first: sequence number of the first one.
         count: how many.
         again: how many of them had been sent before.
+        start_ns: when the first one is on the line; the NIC says it.
+        entropies: number of each one's entropy in the pool; empty where all take one path.
+        word: what is in the first four bytes of their payloads.
     """
 
     message: Message
     first: int
     count: int
     again: int = 0
+    start_ns: float = 0.0
+    entropies: bytes = b""
+    word: int = 0
 
     @property
     def ends_message(self) -> bool:

@@ -40,7 +40,14 @@ _WORD = slice(wire.AT_ACK_REQUEST, wire.AT_ACK_REQUEST + 8)
 _ICRC = slice(HEADER_COLUMNS, HEADER_COLUMNS + wire.ICRC_BYTES)
 _WORD_BYTES = 8
 _COLUMNS = HEADER_COLUMNS + 32
-_ICRC_AT, _HEADER_AT, _BODY_AT, _START_AT = 16, 9, 10, 11
+_ICRC_AT = HEADER_COLUMNS // 4
+_HEADER_AT, _BODY_AT, _START_AT = (HEADER_COLUMNS // 8 + n for n in (1, 2, 3))
+_SPORT = slice(wire.AT_SPORT, wire.AT_SPORT + 2)
+_SPORT_BEFORE = 256 * (wire.AT_ACK_REQUEST - wire.AT_SPORT)
+_SACK = slice(wire.AT_SACK, wire.AT_SACK + wire.SACK_BYTES)
+_SACK_OFFSETS = -256 * np.arange(
+    wire.AT_SACK - wire.AT_ACK_REQUEST, _SACK.stop - wire.AT_ACK_REQUEST
+)
 _LEAST_ROWS = 256
 _ICRC_AND_START = struct.Struct("<I20xq")
 
@@ -57,7 +64,7 @@ class Batch(NamedTuple):
     """Stamped frames; the next call of `Stamper.stamp` writes over them.
 
     Attributes:
-        headers: uint8[n, 64].
+        headers: uint8[n, 80].
         header_bytes: int64[n].
         body_bytes: int64[n].
         icrc: uint8[n, 4].
@@ -91,7 +98,7 @@ class Stamper:
         self._headers, self._tails = rows[:, :HEADER_COLUMNS], rows[:, _ICRC]
         self._words, self._icrc = rows[:, _WORD], rows.view("<u4")[:, _ICRC_AT]
         self._header_bytes, self._body_bytes = words[:, _HEADER_AT], words[:, _BODY_AT]
-        self._start = words[:, _START_AT]
+        self._start, self._sports = words[:, _START_AT], rows[:, _SPORT].view(">u2")[:, 0]
         self._places = np.zeros(count * _WORD_BYTES, np.int64)
         self._found = np.zeros(count * _WORD_BYTES, np.uint32)
 
@@ -132,6 +139,29 @@ class Stamper:
             memory[at + _WORD.start : at + _WORD.stop] = octets
             memory[at + _ICRC.start : at + _ICRC.stop] = icrc.to_bytes(wire.ICRC_BYTES, "little")
         return self._batch(len(rows))
+
+    def spread(self, deltas: Numbers) -> None:
+        """Changes the UDP source ports of the frames stamped last.
+
+        Args:
+            deltas: what to change in each one's, by exclusive or; 0 = nothing.
+        """
+        count = len(deltas)
+        self._sports[:count] ^= deltas.astype(np.uint16)
+        place = self._start[:count] + _SPORT_BEFORE
+        self._icrc[:count] ^= self._flips.take(place + (deltas >> 8))
+        self._icrc[:count] ^= self._flips.take(place - 256 + (deltas & 0xFF))
+
+    def extend(self, at: Numbers, octets: Bytes) -> None:
+        """Writes what selective acknowledgements have behind their AETH.
+
+        Args:
+            at: their places among the frames stamped last; zeros are there until now.
+            octets: uint8[n, 20].
+        """
+        self._rows[at, _SACK] = octets
+        places = self._start[at, None] + _SACK_OFFSETS + octets
+        self._icrc[at] ^= np.bitwise_xor.reduce(self._flips.take(places), axis=1)
 
     def _batch(self, count: int) -> Batch:
         return Batch(

@@ -111,8 +111,9 @@ struct nic_record {
 	__u8 ack_request;
 	__u8 becn;
 	__u8 trimmed; /* cut to its headers on the way */
-	__u8 pad[13];
-	__u64 reserved;
+	__u8 pad;
+	__be32 sack_word; /* what a selective acknowledgement has behind its AETH */
+	__be64 sack_received, sack_marked;
 };
 
 struct {
@@ -522,6 +523,13 @@ static __always_inline void fill(struct nic_record *record, struct roce_frame *f
 	record->trimmed = is_cut(frame);
 }
 
+static __always_inline void fill_sack(struct __sk_buff *skb, struct nic_record *record)
+{
+	if (record->opcode == ROCE_ACKNOWLEDGE && record->length == SACK_FRAME)
+		bpf_skb_load_bytes(skb, sizeof(struct roce_frame), &record->sack_word,
+				   SACK_BYTES);
+}
+
 SEC("tc")
 int nic_receive(struct __sk_buff *skb)
 {
@@ -557,6 +565,7 @@ int nic_receive(struct __sk_buff *skb)
 		return TC_ACT_SHOT;
 	}
 	fill(record, frame, port, skb->len, now);
+	fill_sack(skb, record);
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 	__sync_fetch_and_add(&state->received_packets, 1);
 	return TC_ACT_SHOT;

@@ -1,6 +1,9 @@
 /* RoCEv2 frames: Ethernet, IPv4 without options, UDP, base transport header. */
 #define ROCE_PORT 4791
 #define IP_DF 0x4000
+#define ROCE_ACKNOWLEDGE 17
+#define SACK_BYTES 20
+#define SACK_FRAME 82
 
 struct bth {
 	__u8 opcode;

@@ -19,7 +19,7 @@ from emulator.dataplane.layout import NIC_RECORD
 from emulator.dataplane.medium import KernelMedium
 from tests.fakes.nic_rig import PAYLOAD, address
 from traffic import headers
-from traffic.template import FrameBank
+from traffic.template import HEADER_COLUMNS, FrameBank
 from traffic.wire import Opcode
 
 FLOW = replace(address("h1", "h2"), dest_qp=0x123)
@@ -133,15 +133,16 @@ def test_rows_may_lie_apart_in_memory(ports: Ports) -> None:
     """Headers and ICRCs as columns of a wider table, as the engine keeps them; twice the same."""
     frames = [data(0, 100), data(1, 5), headers.ack_frame(FLOW, 9, 1)]
     bank = FrameBank(frames)
-    table = np.zeros((3, 96), np.uint8)
+    wide = HEADER_COLUMNS
+    table = np.zeros((3, wide + 32), np.uint8)
     for again in range(3):
         order = [again % 3, (again + 1) % 3, (again + 2) % 3]
-        table[:, :64] = bank.headers[order]
-        table[:, 64:68] = bank.icrc.astype("<u4").view(np.uint8).reshape(-1, 4)[order]
+        table[:, :wide] = bank.headers[order]
+        table[:, wide : wide + 4] = bank.icrc.astype("<u4").view(np.uint8).reshape(-1, 4)[order]
         head, body = bank.header_bytes[order], bank.body_bytes[order]
         taken = [
             ports.medium.send(
-                np.array([1] * n), table[:n, :64], head[:n], body[:n], table[:n, 64:68]
+                np.array([1] * n), table[:n, :wide], head[:n], body[:n], table[:n, wide : wide + 4]
             )
             for n in (1, 3)
         ]

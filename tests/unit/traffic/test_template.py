@@ -9,7 +9,7 @@ import pytest
 
 from traffic import headers, wire
 from traffic.icrc import flips, icrc_of
-from traffic.template import FrameBank, derive, resized
+from traffic.template import HEADER_COLUMNS, FrameBank, derive, resized
 from traffic.wire import FlowAddress, Opcode
 
 ADDRESS = FlowAddress(
@@ -134,7 +134,7 @@ def test_an_empty_batch_is_no_special_case() -> None:
     """A tick with nothing to send gets empty arrays."""
     bank = FrameBank([headers.ack_frame(ADDRESS, 1, 1)])
     rows, icrc = bank.patch(np.zeros(0, np.intp), Opcode.ACKNOWLEDGE, 0, np.zeros(0, np.int64))
-    assert rows.shape == (0, 64)
+    assert rows.shape == (0, HEADER_COLUMNS)
     assert icrc.shape == (0, 4)
 
 

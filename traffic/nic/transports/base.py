@@ -7,7 +7,7 @@ came back. It hands a receiving end whole runs of packets and asks once a tick w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from traffic.nic.parameters import NicParameters
 from traffic.nic.sender import Burst, Message
@@ -98,8 +98,9 @@ class Ends(NamedTuple):
     """Both ends of a connection."""
 
     sender: SenderSide
-    receiver: ReceiverSide
+    receiver: Any
+    """A `ReceiverSide`; of transports that spray, what `traffic.nic.scatter` tells packets to."""
 
 
-Factory = Callable[[int, NicParameters], Ends]
-"""Makes the ends of a connection, given the line rate in bit/s."""
+Factory = Callable[[int, NicParameters, int], Ends]
+"""Makes the ends of a connection, given the line rate in bit/s, and the connection's number."""

@@ -121,7 +121,7 @@ class DctcpReceiver(Receiver):
         return syndrome << 24 | self.marks & MSN_MASK
 
 
-def dctcp(rate_bps: int, parameters: NicParameters) -> Ends:
+def dctcp(rate_bps: int, parameters: NicParameters, _number: int = 0) -> Ends:
     """The ends of a connection; without a parameter set, that of RFC 8257."""
     params = RFC8257 if parameters.dctcp is None else parameters.dctcp
     packet_bytes = wire_bytes(data_frame_bytes(parameters.payload_bytes))

@@ -9,7 +9,7 @@ from traffic.nic.sender import Sender
 from traffic.nic.transports.base import Ends
 
 
-def go_back_n(rate_bps: int, parameters: NicParameters) -> Ends:
+def go_back_n(rate_bps: int, parameters: NicParameters, _number: int = 0) -> Ends:
     """The ends of a connection, with DCQCN where the parameters have a set of it."""
     dcqcn = parameters.dcqcn
     control = None if dcqcn is None else Dcqcn(dcqcn, rate_bps)

@@ -265,7 +265,7 @@ def arrivals(draw: st.DrawFn) -> np.ndarray:
         length, tos = draw(st.sampled_from([64, 4_158])), draw(st.sampled_from([2, 2, 3]))
         opcode = draw(st.sampled_from(OPCODES))
         aeth = 0 if opcode == Opcode.SEND_MIDDLE else draw(st.integers(0, 9))
-        rows.append((now, psn, pair, aeth, length, opcode, tos, 0, 0))
+        rows.append((now, psn, pair, aeth, length, opcode, tos, 0, 0, 0, 0, 0))
     return np.array(rows, RECORD)
 
 
@@ -282,7 +282,7 @@ def test_joined_runs_hold_every_record_once_and_in_order(records: np.ndarray) ->
 def test_a_stream_of_packets_is_one_run_however_it_is_interleaved() -> None:
     """A message's first and middle packets; its last one stands alone."""
     kinds = [Opcode.SEND_FIRST, *[Opcode.SEND_MIDDLE] * 8, Opcode.SEND_LAST]
-    table = [(10 * n, n, pair, 0, 4_158, kind, 2, 0, 0) for n, kind in enumerate(kinds)
+    table = [(10 * n, n, pair, 0, 4_158, kind, 2, 0, 0, 0, 0, 0) for n, kind in enumerate(kinds)
              for pair in (0x105, 0x101, 0x103)]  # fmt: skip
     found = [(run[0], run[2], len(run[1])) for run in joined(np.array(table, RECORD))]
     assert found == [(pair, psn, count) for pair in (0x101, 0x103, 0x105)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.fakes.nic_rig import address
 from traffic import headers, wire
+from traffic.icrc import icrc_of
 from traffic.nic.stamping import ASK, PSN_ONE, Batch, Stamper, row_of
 from traffic.template import FrameBank
 from traffic.wire import Opcode
@@ -134,3 +135,46 @@ def test_a_run_without_frames_has_nothing_to_stamp() -> None:
         )
         == []
     )
+
+
+def test_source_ports_are_changed_in_bulk(rng: np.random.Generator) -> None:
+    """Each frame's by its own number; a 0 changes nothing, whatever kind of frame it is."""
+    count = 64
+    template = rng.integers(0, len(SIZES) + 2, count)
+    rows = template * 4 + rng.integers(0, 4, count)
+    words = rng.integers(0, 1 << 24, count) * PSN_ONE
+    deltas = np.where(rng.integers(0, 4, count), rng.integers(0, 1 << 14, count), 0)
+    stamper = Stamper(bank())
+    plain = whole(stamper.stamp(rows, words))
+    batch = stamper.stamp(rows, words)
+    stamper.spread(deltas)
+    for before, after, delta in zip(plain, whole(batch), deltas.tolist(), strict=True):
+        sport = int.from_bytes(before[wire.AT_SPORT : wire.AT_SPORT + 2], "big") ^ delta
+        expected = bytearray(before)
+        expected[wire.AT_SPORT : wire.AT_SPORT + 2] = sport.to_bytes(2, "big")
+        expected[-4:] = icrc_of(bytes(expected[:-4])).to_bytes(4, "little")
+        assert after == bytes(expected)
+
+
+def test_stamped_selective_acknowledgements_equal_scapys(rng: np.random.Generator) -> None:
+    """Some among other frames of a batch."""
+    made = FrameBank(
+        [headers.data_frame(TO, Opcode.SEND_FIRST, 0, 64), headers.sack_frame(TO, 0, 0)]
+    )
+    made.widen(1, wire.SACK_BYTES)
+    answers = [int.from_bytes(rng.bytes(20), "big") << 32 | n for n in range(9)]
+    rows = column(*[row_of(0, Opcode.SEND_FIRST), row_of(1, Opcode.ACKNOWLEDGE)] * 9)
+    words = column(*[part for n in range(9) for part in (n * PSN_ONE, n * PSN_ONE | n)])
+    stamper = Stamper(made)
+    batch = stamper.stamp(rows, words)
+    behind = b"".join((answer >> 32).to_bytes(20, "big") for answer in answers)
+    octets = np.frombuffer(behind, np.uint8).reshape(9, 20)
+    stamper.extend(np.arange(1, 18, 2), octets)
+    assert whole(batch) == [
+        frame
+        for n, answer in enumerate(answers)
+        for frame in (
+            headers.data_frame(TO, Opcode.SEND_FIRST, n, 64),
+            headers.sack_frame(TO, n, answer),
+        )
+    ]

@@ -155,7 +155,7 @@ class MarkCounter:
         return SYNDROME_ACK << 24 | self.marks
 
 
-def mark_window(_rate_bps: int, parameters: NicParameters) -> Ends:
+def mark_window(_rate_bps: int, parameters: NicParameters, _number: int) -> Ends:
     """Both ends of it."""
     return Ends(MarkWindow(parameters.rto_ns, parameters.payload_bytes), MarkCounter())
 
@@ -219,7 +219,7 @@ class Hoarder(Receiver):
 def test_several_messages_may_be_complete_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are reported oldest first, at the time of the packet that completed them."""
     monkeypatch.setattr(transports, "_FACTORIES", dict(transports._FACTORIES))
-    transports.register("pairs", lambda _rate, given: Ends(
+    transports.register("pairs", lambda _rate, given, _number: Ends(
         Sender(given.payload_bytes, None, given.rto_ns, None), Hoarder()
     ))  # fmt: skip
     rig = Rig([flow(n, 3 * PAYLOAD) for n in range(4)],

@@ -64,8 +64,14 @@ FABRICS: dict[str, list[dict[str, Any]]] = {
         {**FABRIC, "oversubscription": 2},
     ],
     "three-tier": [
-        {"kind": "three-tier", "pods": 1, "leaves_per_pod": 1, "aggs_per_pod": 1, "spines": 1,
-         "hosts_per_leaf": 2}
+        {
+            "kind": "three-tier",
+            "pods": 1,
+            "leaves_per_pod": 1,
+            "aggs_per_pod": 1,
+            "spines": 1,
+            "hosts_per_leaf": 2,
+        }
     ],
     "front-back": [{"kind": "front-back", "front": HALF, "back": HALF}],
 }

@@ -9,11 +9,9 @@ from __future__ import annotations
 from importlib import resources
 
 from emulator.spec.yamlfile import Document, parse
-from topologies.errors import SpecError, UnknownNameError
+from topologies.errors import UnknownNameError
 
 SECTIONS = ("ecn", "pfc", "trim", "scheduler", "buffers", "routing", "transport", "switch")
-PLANNED = ("rocev2", "infiniband", "ultra-ethernet")
-"""Profiles of later versions: they need pause, credits or trimming."""
 
 
 def names() -> list[str]:
@@ -29,9 +27,6 @@ def names() -> list[str]:
 def read_profile(name: object, path: str = "profile") -> Document:
     """The settings of a profile, description included; SpecError when there is none."""
     known = names()
-    if name in PLANNED:
-        rule = "is not available in this version"
-        raise SpecError(path, name, rule, f"use one of {', '.join(known)}")
     if not isinstance(name, str) or name not in known:
         raise UnknownNameError(path, "profile", name, known)
     file = resources.files("emulator").joinpath("profiles", f"{name}.yaml")

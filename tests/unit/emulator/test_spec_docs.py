@@ -152,7 +152,6 @@ def test_common_keys_of_workloads_are_documented() -> None:
         (fabrics.kinds(), TEXT),
         (kinds(), TEXT),
         (profiles.names(), _section("Profiles")),
-        (profiles.PLANNED, _section("Profiles")),
         (policies.names(), _section("`routing`")),
         (KINDS, _section("`transport`")),
         ([name for kind in KINDS.values() for name in kind.controls], _section("`transport`")),

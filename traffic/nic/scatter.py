@@ -165,14 +165,18 @@ class ScatterInbox(Inbox):
         first, new = self._receivers[number].on_packets(psn24, count)
         if not new:
             return 0, None
-        return new, next(m for m in self._by_number[number].arriving if first < m.end)
+        for message in self._by_number[number].arriving:
+            if first < message.end:
+                return new, message
+        raise AssertionError((number, first))
 
     def _arrived(
         self, number: int, message: Message, packets: int, last_ns: int, tally: Tally
     ) -> None:
         """So many packets of a message, the last of them due at this time."""
         message.arrived += packets
-        message.last_ns = max(message.last_ns, last_ns)
+        if last_ns > message.last_ns:
+            message.last_ns = last_ns
         if message.arrived == message.end - message.first:
             self._by_number[number].arriving.remove(message)
             tally.done.append((message.last_ns, message))
@@ -212,5 +216,5 @@ def _begins(*joins: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
 
 def _counts(begins: npt.NDArray[np.intp], key: Numbers) -> list[int]:
     """Lengths of runs."""
-    lengths: list[int] = np.diff(begins, append=len(key)).tolist()
-    return lengths
+    starts = begins.tolist()
+    return [end - start for start, end in zip(starts, [*starts[1:], len(key)], strict=True)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from traffic import sack
 from traffic.nic.sender import unwrap
-from traffic.wire import SYNDROME_ACK, SYNDROME_NAK_TRIMMED
+from traffic.wire import PSN_MASK, SYNDROME_ACK, SYNDROME_NAK_TRIMMED
 
 Bits = tuple[int, int]
 """(number of a packet, bitmap from it on)"""
@@ -103,6 +103,8 @@ class UetReceiver:
         """What to answer to all that came since the last call."""
         if not self._wants_answer:
             return []
+        if not (self._have or self._new or self._marked or self._cut):
+            return [self._plain(now_ns)]
         frames = []
         if self._cut:
             cut = _bits_of([(psn, 1) for psn in self._cut])
@@ -113,6 +115,18 @@ class UetReceiver:
         self._cut.clear()
         self._newest, self._wants_answer = -1, False
         return frames
+
+    def _plain(self, now_ns: int) -> Frame:
+        """The answer when all has come in order and without marks: there is nothing to name."""
+        last, newest = self.expected - 1, self._newest
+        back = last - newest
+        word = sack.NOBODY << 11
+        if newest >= 0 and 0 <= back < sack.FIRST_LIMIT:
+            kept = round((now_ns - self._newest_ns) / self._unit_ns)
+            if -sack.KEPT_LIMIT <= kept <= sack.KEPT_LIMIT:
+                word = (-back & 0x3FFF) << 18 | kept & 0x7FF
+        self._newest, self._wants_answer = -1, False
+        return False, last, word << 160 | self.granted & PSN_MASK
 
     def _acknowledgements(self, now_ns: int) -> list[Frame]:
         """One, but for bitmaps that are too short."""

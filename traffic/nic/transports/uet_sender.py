@@ -138,9 +138,13 @@ class UetSender:
         if self._lost:
             first, count = self._first_lost()
             return min(count, self._message_of(first).end - first, room)
-        if self.next == self.end:
+        sent = self.next
+        if sent == self.end:
             return 0
-        return min(self._pending[0].end - self.next, self.oldest + SPAN - self.next, room)
+        left = self._pending[0].end - sent
+        room = min(left, room)
+        left = self.oldest + SPAN - sent
+        return min(left, room)
 
     def take(self, count: int, now_ns: int) -> Burst:
         """The next `count` packets (at most `allowed()`), now considered sent."""
@@ -172,20 +176,25 @@ class UetSender:
     def on_ack(self, psn24: int, now_ns: int, aeth: int = 0) -> None:
         """A selective acknowledgement came back."""
         answer, through = self._read(psn24, now_ns, aeth)
-        base = through + answer.first - 1
-        round_trip_ns = self._round_trip_ns(now_ns, base, answer)
-        acked = self._advance(through) + self._select(base, answer.received)
-        marked = min(acked, self._avoid(base, answer.marked, self._s.params.marked_skips))
+        base, round_trip_ns, window = through + answer.first - 1, None, self.window
+        if window is not None:
+            round_trip_ns = self._round_trip_ns(now_ns, base, answer)
+        acked = self._advance(through)
+        if answer.received:
+            acked += self._select(base, answer.received)
+        marked = 0
+        if answer.marked:
+            marked = min(acked, self._avoid(base, answer.marked, self._s.params.marked_skips))
         if not acked:
             return
         self._doublings = 0
         self._forget()
         if self._acked:
             self._look_for_losses(now_ns)
-        if self.window is not None:
+        if window is not None:
             size = self._s.packet_bytes
             clean = (acked - marked) * size
-            self.window.on_ack(now_ns, clean, marked * size, round_trip_ns, self.flying * size)
+            window.on_ack(now_ns, clean, marked * size, round_trip_ns, self.flying * size)
 
     def on_nak(self, psn24: int, now_ns: int, aeth: int = 0) -> None:
         """Of some packets only the headers arrived."""
@@ -223,10 +232,12 @@ class UetSender:
 
     def _room(self) -> int:
         """Packets that may be added to those in flight."""
-        room = SPAN if self._s.most_packets is None else self._s.most_packets - self.flying
+        settings = self._s
+        room = SPAN if settings.most_packets is None else settings.most_packets - self.flying
         if self.window is not None:
-            room = min(room, int(self.window.window / self._s.packet_bytes) - self.flying)
-        if self._s.credits:
+            free = int(self.window.window / settings.packet_bytes) - self.flying
+            room = min(room, free)
+        if settings.credits:
             room = min(room, self._free + self._credit - self._spent)
         return room
 
@@ -296,14 +307,16 @@ class UetSender:
 
     def _advance(self, through: int) -> int:
         """Everything before `through` has arrived; how many packets that is news of."""
-        count = through - self.oldest
+        count = acked = through - self.oldest
         if count <= 0 or through > self.next:
             return 0
-        mask = (1 << count) - 1
-        acked = count - (self._acked & mask).bit_count()
-        self.flying -= acked - (self._lost & mask).bit_count()
-        self._acked >>= count
-        self._lost >>= count
+        if self._acked or self._lost:
+            mask = (1 << count) - 1
+            acked = count - (self._acked & mask).bit_count()
+            self.flying += (self._lost & mask).bit_count()
+            self._acked >>= count
+            self._lost >>= count
+        self.flying -= acked
         self.oldest = through
         while self.messages and self.messages[0].end <= through:
             self.messages.popleft()
@@ -379,7 +392,13 @@ class UetSender:
     def _forget(self) -> None:
         """What is known of packets that are acknowledged is of no use any more."""
         log, oldest = self._log, self.oldest
-        while log and (log[0].first + log[0].count <= oldest or not self._open(log[0])):
+        while log:
+            burst = log[0]
+            if burst.first + burst.count > oldest:
+                if not self._acked and not self._lost and not self._again:
+                    break
+                if self._open(burst):
+                    break
             log.popleft()
         if self._again:
             self._again = {psn: burst for psn, burst in self._again.items() if psn >= oldest}

@@ -15,7 +15,8 @@ from tests.fakes.nic_rig import FRAME, PARAMETERS, PATH, RATE_BPS, Rig
 from tests.generative.test_delivery import random_flows
 from traffic.entropies import EntropyPool
 from traffic.nic.transports.uet_receiver import UetReceiver
-from traffic.nic.transports.uet_sender import UetSender, UetSettings
+from traffic.nic.transports.uet_sender import UetSender
+from traffic.nic.transports.uet_settings import UetSettings
 from traffic.nscc import Nscc
 from traffic.uet_params import RANDOM, UEC
 from traffic.wire import PSN_MASK

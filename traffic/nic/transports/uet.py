@@ -8,7 +8,8 @@ from traffic.entropies import EntropyPool
 from traffic.nic.parameters import NicParameters
 from traffic.nic.transports.base import Ends
 from traffic.nic.transports.uet_receiver import UetReceiver
-from traffic.nic.transports.uet_sender import UetSender, UetSettings
+from traffic.nic.transports.uet_sender import UetSender
+from traffic.nic.transports.uet_settings import UetSettings
 from traffic.nscc import Nscc
 from traffic.uet_params import NSCC, RCCC, UEC
 from traffic.wire import data_frame_bytes, wire_bytes

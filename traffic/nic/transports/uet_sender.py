@@ -11,43 +11,15 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 
 from traffic import sack
 from traffic.entropies import EntropyPool
 from traffic.nic.sender import Burst, Message, unwrap
+from traffic.nic.transports.uet_settings import SPAN, UetSettings
 from traffic.nscc import Nscc
-from traffic.uet_params import UetParams
 from traffic.wire import PSN_MASK
 
-SPAN = 1 << 12
-"""Most packets between the oldest unacknowledged one and the newest: what the other end keeps."""
 _MOST_DOUBLINGS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class UetSettings:
-    """What all connections of a run have in common.
-
-    Attributes:
-        params: the parameter set.
-        payload_bytes: payload of a full packet.
-        packet_bytes: wire bytes of a full packet.
-        rto_ns: time after which an unacknowledged packet is sent again, doubled each time.
-        tick_ns: period of the NICs.
-        most_packets: most packets in flight; None = no such limit.
-        credits: whether a packet needs a credit of the receiver.
-        first_credits: packets that may be sent before there can be one.
-    """
-
-    params: UetParams
-    payload_bytes: int
-    packet_bytes: int
-    rto_ns: int
-    tick_ns: int
-    most_packets: int | None
-    credits: bool
-    first_credits: int
 
 
 class UetSender:
@@ -362,10 +334,10 @@ class UetSender:
     def _look_for_losses(self, now_ns: int) -> None:
         """A packet is lost when many more have arrived after it than paths can reorder."""
         params, acked = self._s.params, self._acked
-        many = self._s.first_credits
+        window = float(self._s.most_packets or self._s.first_credits)
         if self.window is not None:
-            many = math.ceil(self.window.window / self._s.packet_bytes * params.reorder_times)
-        many = max(many, params.reorder_least_packets)
+            window = self.window.window / self._s.packet_bytes
+        many = max(math.ceil(window * params.reorder_times), params.reorder_least_packets)
         if acked.bit_count() < many:
             return
         low, high = 0, acked.bit_length()

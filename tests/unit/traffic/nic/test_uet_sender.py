@@ -10,7 +10,8 @@ from traffic import sack
 from traffic.entropies import EntropyPool
 from traffic.nic.sender import Burst
 from traffic.nic.transports.uet_receiver import UetReceiver
-from traffic.nic.transports.uet_sender import SPAN, UetSender, UetSettings
+from traffic.nic.transports.uet_sender import UetSender
+from traffic.nic.transports.uet_settings import SPAN, UetSettings
 from traffic.nscc import Nscc
 from traffic.uet_params import ROUND_ROBIN, UEC
 

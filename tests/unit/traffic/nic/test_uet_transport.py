@@ -155,6 +155,16 @@ def test_the_pool_is_that_of_parameters_and_seed() -> None:
     assert len(pool_of(replace(UET, uet=replace(UEC, entropies=8)))) == 8
 
 
+@pytest.mark.parametrize("window", [16, 32, 64])
+def test_a_fixed_window_over_unequal_paths_repeats_nothing(window: int) -> None:
+    """However long the window is beside the bandwidth-delay product: it says what is usual."""
+    chosen = replace(UET, control="none", window_packets=window, round_trip_ns=2_000)
+    delays = [n * window * PACKET_NS * 0.4 for n in range(3)]
+    rig = Rig([flow(0, 600 * PAYLOAD)], parameters=chosen, paths=paths(*map(round, delays)))
+    assert rig.run()
+    assert rig.counters.retransmitted == 0
+
+
 @pytest.mark.parametrize("number", [1, 300, 600])
 def test_one_lost_packet_is_sent_again_alone(number: int) -> None:
     """At the end of a message only the timeout tells."""

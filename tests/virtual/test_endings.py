@@ -37,7 +37,7 @@ name: short
 fabric: {kind: leaf-spine, leaves: 1, spines: 0, hosts_per_leaf: 2}
 workloads:
   - {kind: background, name: bulk, pattern: permutation, bytes: 20 MB, class: 3}
-probes: {rate: 5000000 /s, classes: [3]}
+probes: {rate: 2000000 /s, classes: [3]}
 clock: virtual
 shrink: 1
 """

@@ -32,7 +32,7 @@ FRAME_BYTES = 4154
 DILATION = 8000.0
 SECONDS = 45
 
-EXACT_LOADS = (0.5, 0.7, 0.8, 0.9)
+EXACT_LOADS = (0.5, 0.7, 0.9)
 PACKETS = 100_000
 """At least so many at each load."""
 GAP_NS = 4_000
